@@ -22,12 +22,12 @@ def told(recorder, seconds=10.0, **more):
     return recorder.summary(Ending("completed", "duration", seconds), **more).get("availability")
 
 
-def test_nothing_is_told_where_nobody_came_or_went(recorder):
+def test_no_totals_without_outages(recorder):
     recorder.iteration(0, iteration(1), 1.0)
     assert told(recorder) is None
 
 
-def test_shares_and_delays_are_of_what_happened(recorder):
+def test_shares_and_delays(recorder):
     recorder.iteration(0, iteration(1), 1.0)
     recorder.lost(0, Unfinished("unfinished", 2, 0.25), 16, 2.0)
     for row in (
@@ -53,7 +53,7 @@ def test_shares_and_delays_are_of_what_happened(recorder):
     assert recorder.iterations == {0: 7, 1: 0}
 
 
-def test_what_nobody_has_any_more_was_of_no_use(recorder):
+def test_samples_before_all_state_was_lost_are_not_useful(recorder):
     """And what others still have is: it counts who is left, not who begins with nothing."""
     for number in (1, 2):
         recorder.iteration(0, iteration(number), number)
@@ -69,7 +69,7 @@ def test_what_nobody_has_any_more_was_of_no_use(recorder):
     assert (told(recorder)["computed"], told(recorder)["useful"]) == (80, 16)
 
 
-def test_an_iteration_that_is_cut_has_a_row_and_profiling_is_called_as_ever(recorder, tmp_path):
+def test_lost_iterations_and_profiling_have_rows(recorder, tmp_path):
     recorder.lost(0, Unfinished("profile", 0, 0.25), None, 0.25)
     recorder.lost(1, Unfinished("unfinished", 1, 0.125, 0.5, 0, "contribution"), 16, 1.0)
     recorder.lost(1, None, 16, 2.0)

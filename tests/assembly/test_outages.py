@@ -68,16 +68,16 @@ def test_a_worker_a_pattern_and_a_cloud() -> None:
     assert found.next_after(1, 71.0) is None
 
 
-def test_who_comes_later_is_absent_at_the_start() -> None:
+def test_a_late_participant_is_absent_at_the_start() -> None:
     assert outages({"workers": {"edge/2": {"down": [["0 s", "20 s"]]}}}).absent_at_start == {2}
 
 
-def test_a_machine_that_goes_before_its_process_runs_was_never_there() -> None:
+def test_outages_within_the_restart_time_are_one() -> None:
     down = {"down": [["10 s", "20 s"], ["24 s", "30 s"], ["36 s", "40 s"]]}
     assert times(outages({"workers": {"edge/0": down}, "restart": "5 s"}), 0) == [(10, 30), (36, 40)]
 
 
-def test_servers_go_with_their_worker_or_their_cloud() -> None:
+def test_servers_share_outages_of_their_worker_or_cloud() -> None:
     found = outages(
         {
             "workers": {"edge/0": {"down": [["10 s", "20 s"]]}},
@@ -96,7 +96,7 @@ def test_schedules_that_repeat_end_with_the_run() -> None:
     assert without_end.next_after(0, 40_000.0) == Outage(40_010, 40_020)
 
 
-def test_links_carry_nothing_meanwhile() -> None:
+def test_bandwidth_is_0_during_outages() -> None:
     steps = {"steps": {"0 s": "40 Mbps", "15 s": "20 Mbps"}}
     cluster = {
         "clouds": [{"name": name, "workers": [{"count": 1}]} for name in ("east", "west")],
@@ -110,7 +110,7 @@ def test_links_carry_nothing_meanwhile() -> None:
     assert [(each.begin, each.end) for each in found.link_outages("east", "west")] == [(10, 20), (50, math.inf)]
 
 
-def test_the_capacity_changes_of_a_link_go_on_beside_its_outages() -> None:
+def test_capacity_schedules_continue_during_outages() -> None:
     cluster = {
         "clouds": [{"name": name, "workers": [{"count": 1}]} for name in ("east", "west")],
         "wan": {"bandwidth": {"steps": {"0 s": "40 Mbps", "1 s": "20 Mbps"}, "repeat": "3 s"}, "rtt": "60 ms"},
@@ -135,7 +135,7 @@ def test_the_capacity_changes_of_a_link_go_on_beside_its_outages() -> None:
         ({"workers": {"edge/*": {"machines": [{"down": []}]}}}, (), r"workers.edge/\*: has 1 machines, but .* 4"),
     ],
 )
-def test_what_cannot_be_down_so(availability: dict[str, Any], hosts: tuple[int | ServerHost, ...], words: str) -> None:
+def test_invalid_outages(availability: dict[str, Any], hosts: tuple[int | ServerHost, ...], words: str) -> None:
     with pytest.raises(InputError, match=words):
         outages(availability, hosts=hosts)
 

@@ -106,7 +106,7 @@ def test_a_folder_of_modules_may_be_named(elsewhere):
     assert Setting.of(load(elsewhere / "mine.yml", ["modules=code"])).scenario.modules == str(code)
 
 
-def test_a_run_that_goes_on_finds_them_again_or_says_where_it_looked(elsewhere, tmp_path, monkeypatch, capsys):
+def test_a_resumed_run_finds_them_or_names_the_places_searched(elsewhere, tmp_path, monkeypatch, capsys):
     stopped = simulate(load(elsewhere / "mine.yml"), tmp_path / "run", interrupted=After(20)).folder
     moved = shutil.copytree(stopped, tmp_path / "moved")
     forget()
@@ -143,7 +143,7 @@ def test_a_sweep_goes_over_models_of_ones_own(elsewhere, tmp_path, monkeypatch):
     assert all(run.manifest["own_code"]["workload.model"]["name"] == run.point["workload.model"] for run in runs)
 
 
-def test_a_task_of_ones_own_is_learned_and_tells_its_metric(elsewhere, tmp_path, monkeypatch, capsys):
+def test_an_own_task_is_learned_by_its_metric(elsewhere, tmp_path, monkeypatch, capsys):
     told = ("--set", "workload.dataset=yonder:told", "--set", "target=0.2", "--set", "duration=60 s")
     assert dlion(monkeypatch, "run", "../elsewhere/mine.yml", *told, "-o", "run") == 0
     assert "mean error" in capsys.readouterr().out
@@ -155,7 +155,7 @@ def test_a_task_of_ones_own_is_learned_and_tells_its_metric(elsewhere, tmp_path,
     assert evaluations["metric"].tolist() == evaluations["loss"].tolist()
 
 
-def test_what_is_installed_goes_first_and_the_current_folder_last(elsewhere):
+def test_installed_modules_have_precedence_over_the_scenarios_and_the_current_folders(elsewhere):
     for name, folder in (("colorsys", elsewhere), ("yonder", Path())):
         (folder / f"{name}.py").write_text("raise AssertionError")
     Setting.of(load(elsewhere / "mine.yml"))
@@ -165,7 +165,7 @@ def test_what_is_installed_goes_first_and_the_current_folder_last(elsewhere):
         Setting.of(load(elsewhere / "mine.yml", ["workload.model=colorsys:net"]))
 
 
-def test_another_scenarios_module_of_the_same_name_is_not_taken_for_its_own(elsewhere, tmp_path):
+def test_modules_of_two_scenarios_with_one_name_are_not_confused(elsewhere, tmp_path):
     other = shutil.copytree(elsewhere, tmp_path / "other")
     Setting.of(load(elsewhere / "mine.yml"))
     line = f"system.name: 'yonder:SYSTEM' cannot be had beside the 'yonder' of another scenario, {elsewhere}/yonder.py"

@@ -95,7 +95,7 @@ def setting(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_a_dataset_that_cannot_be_learned_from(setting, body, words):
+def test_unusable_datasets(setting, body, words):
     with pytest.raises(InputError, match=words) as fault:
         setting(data=body)
     assert fault.value.path == "workload.dataset"
@@ -126,7 +126,7 @@ def test_a_dataset_that_cannot_be_learned_from(setting, body, words):
         ("m = nn.Linear(3, 2)\nm.other = nn.Parameter(x)\nreturn m", "does not use other"),
     ],
 )
-def test_a_model_that_cannot_be_trained(setting, body, words):
+def test_unusable_models(setting, body, words):
     with pytest.raises(InputError, match=words) as fault:
         setting(net=body)
     assert fault.value.path == "workload.model"
@@ -150,7 +150,7 @@ def test_a_model_that_cannot_be_trained(setting, body, words):
         ("target_accuracy=0.5", "target_accuracy", "the metric of 'mine:data' is rmse; allowed: target"),
     ],
 )
-def test_what_does_not_go_with_it(setting, override, path, words):
+def test_settings_that_do_not_fit_own_data(setting, override, path, words):
     with pytest.raises(InputError, match=words) as fault:
         setting(override)
     assert fault.value.path == path

@@ -46,30 +46,30 @@ def owners_at(at, workers=(1, 1, 1, 1, 1), owners=OWNERS, without=()):
     ]
 
 
-def test_each_owners_samples_lie_where_the_scenario_says():
+def test_owners_are_at_the_places_of_the_scenario():
     assert owners_at({name: place for place, name in enumerate(EACH)}) == [{site: 60} for site in range(SITES)]
     assert owners_at({"s0": 4, "s1": 3, "s2": [2], "s3": 1, "s4": 0}) == [{site: 60} for site in (4, 3, 2, 1, 0)]
 
 
-def test_one_site_at_one_place_is_a_line_and_the_others_are_dealt_out():
+def test_owners_without_a_place_are_assigned_at_random():
     placed = owners_at({"s3": 3})
     assert placed[3] == {3: 60}
     assert sorted(owner for own in placed for owner in own) == list(range(SITES))
 
 
-def test_a_clouds_workers_share_what_lies_there():
+def test_a_clouds_workers_split_its_owners_samples():
     first, second, other = owners_at({"s0": [0, 1], "s1": [2, 3, 4]}, workers=(2, 1))
     assert {owner: first[owner] + second[owner] for owner in first} == {0: 60, 1: 60}
     assert sum(first.values()) == sum(second.values()) == 60
     assert other == {2: 60, 3: 60, 4: 60}
 
 
-def test_a_worker_may_have_its_own_and_the_cloud_is_then_of_the_others():
+def test_a_worker_with_its_own_entry_has_no_part_in_its_clouds():
     placed = owners_at({"s0/0": 4, "s0": 1, "s1": [0, 2, 3]}, workers=(3, 1))
     assert placed == [{4: 60}, {1: 30}, {1: 30}, {0: 60, 2: 60, 3: 60}]
 
 
-def test_samples_of_owners_that_are_left_out_lie_nowhere():
+def test_omitted_owners_are_at_no_worker():
     assert owners_at({"s0": 0, "s1": 1, "s2": 2, "s3": 4}, (1, 1, 1, 1), without=[3]) == [
         {0: 60},
         {1: 60},
@@ -84,14 +84,14 @@ def test_samples_of_owners_that_are_left_out_lie_nowhere():
     ("without", "words"),
     [(1, "owner 1 is at s1; allowed: owners that are not in at"), (9, "there is no owner 9; allowed: 0, 1")],
 )
-def test_only_owners_that_lie_nowhere_can_be_left_out(without, words):
+def test_owners_with_a_place_cannot_be_omitted(without, words):
     dataset = replace(random_dataset(train=300, test=4), owners=torch.from_numpy(OWNERS))
     override = f"workload.partition.without={without}"
     with pytest.raises(InputError, match=words):
         shards_of(scenario({"s1": 1}, (1, 1, 1, 1, 1), override), dataset, None)
 
 
-def test_without_places_owners_are_dealt_out_as_ever():
+def test_the_random_assignment_of_owners_is_frozen():
     """The draw of a permutation, cut into parts, by the run's stream for partitions."""
     from dlion_sim.streams import stream
 
@@ -114,7 +114,7 @@ def test_without_places_owners_are_dealt_out_as_ever():
         ({"s1/0": 1, "s1": 2}, "workload.partition.at.s1", "all of its workers have entries of their own"),
     ],
 )
-def test_places_that_cannot_be(at, path, words):
+def test_invalid_places(at, path, words):
     with pytest.raises(InputError, match=words) as fault:
         scenario(at)
     assert fault.value.path == path
@@ -135,7 +135,7 @@ def test_owners_that_cannot_be_placed(at, workers, words):
     assert fault.value.path.startswith("partition.at")
 
 
-def test_the_manifest_tells_who_has_whose(tmp_path, monkeypatch):
+def test_the_manifest_has_the_owners_of_each_worker(tmp_path, monkeypatch):
     (tmp_path / "sites.py").write_text(
         "from dataclasses import replace\nimport torch\nfrom dlion_sim.learning.datasets import load\n"
         "def data():\n    plain = load('digits')\n"
@@ -149,6 +149,6 @@ def test_the_manifest_tells_who_has_whose(tmp_path, monkeypatch):
     assert "owners" not in manifest_fields(Setting.of(digits()))
 
 
-def test_a_resolved_scenario_says_the_same_again():
+def test_a_resolved_scenario_is_equal():
     first = scenario({"s3": 3, "s1": [1, 2]})
     assert from_data(read_yaml(dump(first))) == first

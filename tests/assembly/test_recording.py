@@ -29,7 +29,7 @@ def writer(tmp_path):
     return RunWriter.create(tmp_path / "run", scenario_yaml="name: made-up\n", manifest=NAMES)
 
 
-def test_rows_and_summary_tell_the_same(writer):
+def test_rows_and_summary_agree(writer):
     recorder = Recorder(writer, [0, 1], wall=lambda now: now / 10)
     assert recorder.score is None
     for worker in (0, 1):
@@ -56,7 +56,7 @@ def test_rows_and_summary_tell_the_same(writer):
     assert list(run.metrics()["wall_time"]) == [0.0, 0.0, 0.1, 0.2, 0.25, 0.4, 0.4]
 
 
-def test_what_a_computation_waited_for_samples_stands_beside_it(writer):
+def test_waiting_for_samples_has_columns(writer):
     recorder = Recorder(writer, [0, 1])
     recorder.fed(0, Stall(0.125, 0.25))
     recorder.iteration(0, report(1), 1.0)
@@ -79,7 +79,7 @@ def test_what_a_computation_waited_for_samples_stands_beside_it(writer):
         pytest.param(0.0, 0.0, 0.5, id="an iteration that ends before the one before"),
     ],
 )
-def test_times_that_cannot_be_are_refused(writer, computed, waited, end):
+def test_impossible_times_are_refused(writer, computed, waited, end):
     recorder = Recorder(writer, [0, 1])
     recorder.iteration(0, report(1), 1.0)
     with pytest.raises(AssertionError, match="worker 0 cannot have"):
@@ -138,7 +138,7 @@ def lossy(began: float, loss: Loss | None) -> Transfer:
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_what_became_of_packets_is_told_by_message_and_in_sums(writer, recorded):
+def test_losses_of_packets_by_message_and_in_sums(writer, recorded):
     recorder = Recorder(writer, [0, 1], each_transfer=recorded)
     size = gradient(None).size
     parts = (Part(0, True, 30, 0, 0.75), Part(2, False, 10, 10, None))
@@ -171,7 +171,7 @@ def test_what_became_of_packets_is_told_by_message_and_in_sums(writer, recorded)
     assert told["completion"] == {"mean": 0.5, "p50": 0.5, "p99": pytest.approx(0.745)}
 
 
-def test_of_flows_the_summary_tells_no_transport(writer):
+def test_flows_have_no_totals_of_packets(writer):
     recorder = Recorder(writer, [0, 1])
     recorder.sent(lossy(0.0, None), 1.0)
     assert "transport" not in recorder.summary(Ending("completed", "duration", 9.0))
@@ -186,7 +186,7 @@ def test_a_worker_that_was_not_evaluated_has_no_accuracy_and_the_mean_is_of_the_
     assert accuracy["mean"] == 0.625
 
 
-def test_iterations_that_took_something_in_are_exchanges(writer):
+def test_iterations_that_apply_contributions_are_exchanges(writer):
     recorder = Recorder(writer, [0, 1, 2])
     for iteration in range(1, 5):
         recorder.iteration(0, replace(report(iteration), applied=2 * (iteration == 3)), iteration)
@@ -198,7 +198,7 @@ def test_iterations_that_took_something_in_are_exchanges(writer):
     assert Run.open(writer.folder).without_exchange == ["c"]
 
 
-def test_a_summary_says_what_is_replaced_in_the_system(tmp_path):
+def test_a_summary_has_the_systems_label(tmp_path):
     manifest = {**NAMES, "replaced": {"exchange": "gossip:Gossip", "exchange.fanout": "2"}}
     writer = RunWriter.create(tmp_path / "run", scenario_yaml="", manifest=manifest)
     summary = Recorder(writer, [0]).summary(Ending("completed", "duration", 1.0))

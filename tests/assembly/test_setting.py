@@ -16,21 +16,21 @@ CPU = torch.device("cpu")
 SERVERS = {"kind": "parameter_server", "hosts": [1, {"cloud": "east"}]}
 
 
-def test_workers_come_first_then_servers_each_where_it_is():
+def test_servers_are_numbered_after_workers_and_know_their_machines():
     setting = Setting.of(digits(system={"name": "parameter_server", "topology": SERVERS}))
     assert (setting.workers, setting.participants) == (3, 5)
     assert [list(setting.neighbours(rank)) for rank in range(5)] == [[3, 4]] * 3 + [[0, 1, 2]] * 2
     assert [setting.same_machine(rank) for rank in range(5)] == [set(), {3}, set(), {1}, set()]
 
 
-def test_alike_machines_are_still_apart():
+def test_equal_hosts_are_different_machines():
     own = {"cloud": "east", "nic": "1 Gbps"}
     topology = {"kind": "parameter_server", "hosts": [own, own]}
     setting = Setting.of(digits(system={"name": "parameter_server", "topology": topology}))
     assert [setting.same_machine(rank) for rank in range(5)] == [set()] * 5
 
 
-def test_a_participant_is_the_same_whoever_else_is_made():
+def test_a_participant_does_not_depend_on_which_others_are_made():
     alone, together = Setting.of(digits()), Setting.of(digits())
     everyone = [together.worker(worker) for worker in range(3)]
     last = alone.worker(2)
@@ -43,7 +43,7 @@ def test_a_participant_is_the_same_whoever_else_is_made():
     assert machines[0].seconds(8, 0.0) == machines[1].seconds(8, 0.0)
 
 
-def test_workers_that_draw_their_own_begin_apart_and_always_the_same():
+def test_own_initial_parameters_differ_and_are_reproducible():
     def parameters(*overrides):
         setting = Setting.of(digits(*overrides))
         return [setting.worker(worker).replica.parameters for worker in range(3)]
@@ -54,7 +54,7 @@ def test_workers_that_draw_their_own_begin_apart_and_always_the_same():
     assert all(map(torch.equal, own, again))
 
 
-def test_what_one_worker_learns_or_loses_is_its_own():
+def test_workers_do_not_share_state():
     setting = Setting.of(digits(system={"name": "baseline", "synchronization": "asynchronous"}))
     one, twin = setting.worker(0), setting.worker(0)
     one.replica.write(0, torch.ones(one.replica.layout.size))
@@ -69,13 +69,13 @@ def test_servers_hold_all_parameters_between_them():
     assert torch.equal(torch.cat(parts), setting.worker(0).replica.parameters)
 
 
-def test_the_manifest_names_the_variables_where_tables_tell_of_them():
+def test_the_manifest_has_the_variables_if_tables_refer_to_them():
     told = manifest_fields(Setting.of(digits(transport="dlcp")))
     assert told["variables"] == ["1.weight", "1.bias", "3.weight", "3.bias"]
     assert "variables" not in manifest_fields(Setting.of(digits()))
 
 
-def test_the_manifest_tells_when_paths_are_down():
+def test_the_manifest_has_outages_of_paths():
     clouds = [{"name": name, "workers": [{"count": 1}]} for name in ("east", "west")]
     cluster = {"clouds": clouds, "wan": {"bandwidth": "5 Mbps", "rtt": "60 ms"}}
     down = {"links": {"east>west": {"down": [["1 s", "2 s"]]}}}
@@ -84,7 +84,7 @@ def test_the_manifest_tells_when_paths_are_down():
     assert "paths_down" not in manifest_fields(Setting.of(digits(cluster=cluster)))
 
 
-def test_the_manifest_tells_all_that_decides_bits():
+def test_the_manifest_has_the_arithmetic():
     told = manifest_fields(Setting.of(digits()))
     assert told["threads"] == torch.get_num_threads()
     assert told["arithmetic"] == arithmetic(CPU)
@@ -95,7 +95,7 @@ def test_the_manifest_tells_all_that_decides_bits():
 
 
 @pytest.mark.parametrize("model", ["mlp", "tutorial_cnn"])
-def test_the_resolved_scenario_says_what_a_computation_costs(model):
+def test_the_resolved_scenario_has_the_cost_of_a_sample(model):
     given = digits("workload.compute_time={alpha: 3 ms}", f"workload.model={model}")
     setting = Setting.of(given)
     assert setting.scenario.workload.compute_time.beta == setting.core_seconds_per_sample > 0
@@ -119,7 +119,7 @@ def test_the_resolved_scenario_says_what_a_computation_costs(model):
     ],
     ids=["batch size", "cloud"],
 )
-def test_what_cannot_be_run_is_refused(scenario, path):
+def test_unusable_scenarios_are_refused(scenario, path):
     with pytest.raises(InputError) as fault:
         Setting.of(scenario)
     assert fault.value.path == path

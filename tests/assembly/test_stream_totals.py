@@ -25,13 +25,13 @@ def streamed():
     return streamed
 
 
-def test_forgetting_is_the_best_former_accuracy_less_the_last_of_classes_that_have_come(streamed):
+def test_forgetting(streamed):
     """Of class 2 only what was since it came; class 3 never has."""
     lost = [0.9 - 0.3, 0.7 - 0.6, 0.7 - 0.8, 0.7 - 0.7, 0.7 - 0.6, 0.3 - 0.6]
     assert streamed.summary(50.0)["forgetting"] == pytest.approx(sum(lost) / 6)
 
 
-def test_adaptation_is_the_time_from_when_a_class_came_to_nine_tenths_of_its_final_level(streamed):
+def test_adaptation(streamed):
     """The mean worker has 0.1, 0.5, 0.6, and 0.4 at the end on average of the last three."""
     assert streamed.summary(50.0)["adaptation"] == {"2": 10.0}
     streamed.classes(ClassesRow(60.0, 0, 2, 0.5, 100, 1.0))
@@ -39,7 +39,7 @@ def test_adaptation_is_the_time_from_when_a_class_came_to_nine_tenths_of_its_fin
     assert streamed.summary(60.0)["adaptation"] == {"2": 30.0}
 
 
-def test_the_accuracy_online_is_that_of_all_samples_that_came():
+def test_online_accuracy():
     streamed = StreamTotals()
     assert streamed.summary(1.0) is None
     for samples, right in ((4, 1), (1, 1), (5, 0)):

@@ -60,7 +60,7 @@ class Links:
 
 
 @pytest.mark.parametrize("rounds", [one_by_one(3), tournament("abc")], ids=["one by one", "tournament"])
-def test_what_links_have_is_found(rounds) -> None:
+def test_measured_paths_are_those_of_the_links(rounds) -> None:
     probers = [Prober(rank, 3, rounds if rank == 0 else (), 1.0) for rank in range(3)]
     links = Links(probers)
     links.send(0, probers[0].begin(0.0))
@@ -98,7 +98,7 @@ ONE = (torch.ones(1),)
         Message(2, Measured(0, 1e6, 0.1, 0.1)),  # is for node 0
     ],
 )
-def test_nonsense_is_the_peers_fault_and_changes_nothing(message: Message) -> None:
+def test_invalid_messages_are_refused_and_change_nothing(message: Message) -> None:
     prober = on_its_turn()
     with pytest.raises(MalformedMessageError):
         prober.arrived(message, 1.0)
@@ -106,12 +106,12 @@ def test_nonsense_is_the_peers_fault_and_changes_nothing(message: Message) -> No
 
 
 @pytest.mark.parametrize("receiver", [1, 3, 10**6])
-def test_there_is_no_path_to_oneself_or_to_nobody(receiver: int) -> None:
+def test_there_is_no_path_to_oneself_or_an_unknown_node(receiver: int) -> None:
     with pytest.raises(MalformedMessageError):
         Prober(1, 3, (), 1.0).arrived(Message(0, Turn(receiver)), 0.0)
 
 
-def test_node_0_takes_no_path_that_was_not_to_be_measured() -> None:
+def test_node_0_refuses_paths_that_were_not_requested() -> None:
     first = Prober(0, 3, [[(1, 2)]], 1.0)
     assert first.begin(0.0) == [Send(1, Message(0, Turn(2)))]
     for sender, receiver in [(2, 1), (1, 0)]:
@@ -136,18 +136,18 @@ def test_node_0_takes_no_path_that_was_not_to_be_measured() -> None:
         Turn(-1),
     ],
 )
-def test_what_cannot_be_measured_is_no_message(body) -> None:
+def test_impossible_measurements_are_refused(body) -> None:
     with pytest.raises(MalformedMessageError):
         decode(Message(1, body).encode(), workers=3, parameters=10)
 
 
-def test_a_load_is_of_values_and_bounded() -> None:
+def test_a_load_is_one_bounded_tensor() -> None:
     for tensors in [(), (torch.ones(11),), (torch.ones(1, dtype=torch.int32),), (torch.ones(1), torch.ones(1))]:
         with pytest.raises(MalformedMessageError):
             decode(Message(1, Load(True, False), tensors).encode(), workers=3, parameters=10)
 
 
-def test_a_moment_in_which_a_machine_is_busy_says_nothing_of_the_path():
+def test_busy_moments_do_not_affect_throughput():
     """Loads come at 1 MB/s, but for half a second in which nothing does."""
     intake = Intake()
     values = torch.zeros(25_000)

@@ -70,7 +70,7 @@ def with_an_operator_of_another_version(monkeypatch):
         (with_an_operator_of_another_version, "RuntimeError: _linear_pointwise() expected at most 5 arguments"),
     ],
 )
-def test_where_they_cannot_be_had_they_are_pytorchs_and_a_line_says_why(elsewhere, reason, monkeypatch, caplog):
+def test_without_a_compiler_they_are_pytorchs_with_a_warning(elsewhere, reason, monkeypatch, caplog):
     elsewhere(monkeypatch)
     assert usable_kernels(CIPHER, CPU, "fast") == "torch"
     told = f"kernels: fast cannot be compiled here ({reason}), so PyTorch's kernels compute, and take longer"

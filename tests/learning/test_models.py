@@ -46,7 +46,7 @@ def test_all_state_is_trainable(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_those_that_are_here_meet_what_is_asked_of_ones_own(name):
+def test_ready_models_pass_the_checks_of_own_ones(name):
     if "images" in MODELS[name].takes:
         samples, targets, task = torch.rand(3, 1, 28, 28), torch.arange(3), Classification(3)
     else:

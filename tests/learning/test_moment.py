@@ -26,7 +26,7 @@ def test_a_quarter_turn_is_counter_clockwise_and_of_each_image_by_itself(images)
     assert turned.dtype == images.dtype
 
 
-def test_what_turns_into_the_image_is_the_least(images):
+def test_corners_of_turned_images_have_the_minimum(images):
     low = changed(images.float() + 5, NONE, np.array([45.0, 45.0]), 5, 260)
     assert low[:, :, 0, 0].tolist() == [[5.0] * 3] * 2
     wide = changed(torch.ones(1, 1, 4, 8), np.zeros(1), np.array([90.0]), 0, 1)
@@ -48,7 +48,7 @@ def scored():
     evaluator.close()
 
 
-def test_at_a_moment_of_the_test_sets_own_classes_the_score_is_the_plain_one(scored):
+def test_with_the_test_sets_shares_a_moments_score_is_the_plain_one(scored):
     data, evaluator, replica = scored
     shares = np.bincount(data.test_targets, minlength=10) / len(data.test_targets)
     (plain,), (then,) = (evaluator.evaluate([replica], None, at) for at in (None, Moment(shares, lambda it: it)))
@@ -58,7 +58,7 @@ def test_at_a_moment_of_the_test_sets_own_classes_the_score_is_the_plain_one(sco
     assert [each.share for each in then.classes] == pytest.approx(shares)
 
 
-def test_at_a_moment_classes_count_by_their_shares(scored):
+def test_a_moments_classes_are_weighted_by_their_shares(scored):
     _, evaluator, replica = scored
     shares = np.array([0.7, 0.3, *[0.0] * 8])
     (score,) = evaluator.evaluate([replica], None, Moment(shares, lambda it: it))
@@ -67,14 +67,14 @@ def test_at_a_moment_classes_count_by_their_shares(scored):
     assert score.metric == pytest.approx(0.7 * accuracies[0] + 0.3 * accuracies[1])
 
 
-def test_at_a_moment_inputs_are_as_they_come_then(scored):
+def test_a_moments_inputs_are_changed(scored):
     _, evaluator, replica = scored
     dark = Moment(np.full(10, 0.1), lambda images: torch.zeros_like(images))
     (score,) = evaluator.evaluate([replica], None, dark)
     assert sorted(each.accuracy for each in score.classes) == [0.0] * 9 + [1.0], "all images are one"
 
 
-def test_classes_that_are_not_among_the_samples_do_not_count():
+def test_classes_without_samples_are_not_counted():
     score = Moment(np.array([0.5, 0.25, 0.25]), lambda it: it).score([0, 0, 0, 4, 3, 4, 2, 0, 4])
     assert (score.metric, score.loss) == (0.375, 0.75)
     assert [each[:3] for each in score.classes] == [(1, 0.25, 4), (2, 0.25, 4)]

@@ -22,7 +22,7 @@ def noted(events):
         events.append("put back")
 
 
-def test_a_shared_setting_is_put_back_by_whoever_ends_last():
+def test_the_last_block_restores_a_shared_setting():
     events = []
     setting = while_needed(lambda: noted(events))
     one, other = ExitStack(), ExitStack()
@@ -41,7 +41,7 @@ def cuda_settings():
     return cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32
 
 
-def test_cuda_computes_exactly_for_as_long_as_anybody_needs_it():
+def test_cuda_is_exact_within_the_block():
     """Whatever the caller has set, in torch's former words, its newer ones, or for all of torch."""
     program = """
 from contextlib import closing

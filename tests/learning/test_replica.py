@@ -153,7 +153,7 @@ writes = st.one_of(
 
 @pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
 @given(schedule=st.lists(st.tuples(st.integers(0, 3), writes), max_size=30))
-def test_twins_do_as_replicas_that_share_nothing(spec, _, schedule):
+def test_twins_are_equal_to_independent_replicas(spec, _, schedule):
     shape = Layout(("v",), ((5,),))
     vectors = [gradient(5, seed) for seed in range(3)]
     decay = {"decay": lambda step: 1 / (step + 1)} if not any(what == "pickle" for _, (what, _) in schedule) else {}
@@ -186,7 +186,7 @@ def test_twins_do_as_replicas_that_share_nothing(spec, _, schedule):
 
 
 @pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
-def test_twins_in_step_stay_one_in_memory(spec, _):
+def test_twins_with_equal_steps_share_memory(spec, _):
     origin = replica(**spec)
     twins = [origin.twin() for _ in range(4)]
     for seed in range(3):
@@ -236,7 +236,7 @@ def test_mixing_weighs_parameters():
     assert own.version > version
 
 
-def test_a_model_does_not_look_at_parameters_of_another():
+def test_a_model_refuses_parameters_of_another_layout():
     other = build("cipher", SHAPE, 11, seed=0)
     with pytest.raises(ValueError, match="where its model's is"):
         look_at(model(), Replica(Layout.of(other), flatten(other), learning_rate=0.1))

@@ -75,7 +75,7 @@ def test_the_next_layer_may_write_onto_its_outputs():
         assert torch.equal(one, other)
 
 
-def test_samples_have_nothing_to_do_with_each_other():
+def test_samples_are_independent():
     layer, images = WinogradConv2d(convolution(kernels.CHANNELS, kernels.CHANNELS)), normal(37, kernels.CHANNELS, 8, 8)
     outputs, by_images, *_ = outputs_and_gradients(layer, images)
     images[20] = torch.nan
@@ -86,7 +86,7 @@ def test_samples_have_nothing_to_do_with_each_other():
             assert torch.equal(found[part], expected[part])
 
 
-def test_no_number_passes_a_relu():
+def test_nan_passes_a_relu():
     layer = WinogradConv2d(convolution(kernels.CHANNELS, kernels.CHANNELS), rectifies=True)
     assert layer(torch.full((1, kernels.CHANNELS, 4, 4), torch.nan)).isnan().all()
 

@@ -330,7 +330,7 @@ def test_damaged_folders_are_read_or_named(sound: Run, tmp_path: Path, monkeypat
     ("change", "words"),
     [({"device": None}, "device: expected `str`"), ({"workers": [7]}, "workers.*: expected `str`")],
 )
-def test_a_run_is_not_gone_on_with_by_another_manifest(
+def test_a_run_with_a_faulty_manifest_is_not_resumed(
     sound: Run, tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     shutil.copytree(sound.folder, tmp_path / "run")

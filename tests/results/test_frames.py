@@ -51,7 +51,7 @@ def test_a_path_without_a_run_is_refused(tmp_path: Path) -> None:
         find_runs([tmp_path / "missing"])
 
 
-def test_the_tables_say_which_run_each_row_is_of(tmp_path: Path) -> None:
+def test_tables_identify_the_run_of_each_row(tmp_path: Path) -> None:
     run_folder(tmp_path / "a", seed=1, evaluated_on="validation", sweep={"point": {"cluster.wan.bandwidth": "20 Mbps"}})
     run_folder(tmp_path / "b", seed=2, finished=False)
     run_folder(tmp_path / "c", rows=0)
@@ -73,7 +73,7 @@ def test_the_tables_say_which_run_each_row_is_of(tmp_path: Path) -> None:
     assert summaries["accuracy"].isna().tolist() == [False, True, False]
 
 
-def test_what_became_of_packets_stands_beside_other_runs(tmp_path: Path) -> None:
+def test_totals_of_packets_are_columns(tmp_path: Path) -> None:
     made_up_run(tmp_path / "dlcp", lossy=True)
     made_up_run(tmp_path / "flows", extra="network: flows")
     frames = Frames.of([tmp_path])
@@ -87,7 +87,7 @@ def test_what_became_of_packets_stands_beside_other_runs(tmp_path: Path) -> None
     assert Frames.of([tmp_path / "alone"]).parts.empty
 
 
-def test_who_came_and_went_stands_beside_other_runs(tmp_path: Path) -> None:
+def test_totals_of_availability_are_columns(tmp_path: Path) -> None:
     made_up_run(tmp_path / "away", absent=True)
     made_up_run(tmp_path / "there", seed=2)
     frames = Frames.of([tmp_path])
@@ -98,7 +98,7 @@ def test_who_came_and_went_stands_beside_other_runs(tmp_path: Path) -> None:
     assert frames.membership[["run", "what"]].values.tolist()[-1] == ["away", "joined"]
 
 
-def test_times_are_numbers_and_axes_are_called_as_in_the_sweeps_tables(tmp_path: Path) -> None:
+def test_times_are_numbers_and_axes_have_the_sweeps_names(tmp_path: Path) -> None:
     point = {"system.exchange.kind": "full", "system.batching.kind": "fixed", "cluster.wan.rtt": "5 ms", "seed": "1"}
     run_folder(tmp_path / "a", seed=1, sweep={"point": point})
     run_folder(tmp_path / "b", seed=2)
@@ -124,7 +124,7 @@ def test_a_run_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert refusal.value.file == tmp_path / "a" / "summary.json"
 
 
-def test_times_are_of_training_and_say_since_when_they_are_not_known(tmp_path: Path) -> None:
+def test_times_are_of_trained_models_and_have_lower_bounds(tmp_path: Path) -> None:
     made_up_run(tmp_path / "run", (0.25, 0.55, 0.65))
     (row,) = Frames.of([tmp_path]).summaries.to_dict("records")
     assert (row["time_to_0.5"], row["not_before_0.5"]) == (10.0, 0.0)
@@ -149,7 +149,7 @@ def test_every_table_has_the_settings_in_which_runs_differ(tmp_path: Path) -> No
     assert "batch_size" not in frames.summaries  # as it is the same in all
 
 
-def test_settings_that_systems_differ_in_anyway_are_no_columns(tmp_path: Path) -> None:
+def test_settings_that_depend_on_the_system_are_no_columns(tmp_path: Path) -> None:
     for system, more in (("dlion", "n_min: 10"), ("ako", "partitions: 4")):
         for period in (1, 2):
             exchange = f"{{name: {system}, exchange: {{{more}, period: {period}}}}}"
@@ -168,14 +168,14 @@ def test_a_column_of_a_table_keeps_its_name_beside_a_setting_of_that_name(tmp_pa
     assert set(frames.iterations["workload.batch_size"]) == {8, 16}
 
 
-def test_what_speaks_against_a_run_is_a_column(tmp_path: Path) -> None:
+def test_caveats_are_a_column(tmp_path: Path) -> None:
     made_up_run(tmp_path / "sound")
     made_up_run(tmp_path / "bad", exchanging=False, diverged=True, status="interrupted", seed=1)
     notes = Frames.of([tmp_path]).summaries.set_index("run")["note"]
     assert notes.to_dict() == {"sound": "", "bad": "no exchange, diverged, interrupted"}
 
 
-def test_scenarios_that_are_made_to_differ_in_all_too_much_are_told_apart_at_once(tmp_path: Path) -> None:
+def test_hostile_scenarios_are_compared_quickly(tmp_path: Path) -> None:
     nested = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
     for name in "xy":
         made_up_run(tmp_path / name, extra=f"a0: &a0 [{name}, {name}, {name}]\n{nested}")

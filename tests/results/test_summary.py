@@ -32,7 +32,7 @@ evaluations = st.lists(st.lists(fractions, min_size=3, max_size=3), max_size=20)
 )
 
 
-def test_the_summary_says_it_all() -> None:
+def test_a_summary() -> None:
     assert summarize(**FACTS, evaluated_on="validation", target=0.55) == {
         "scenario": "quickstart",
         "system": "dlion",
@@ -75,7 +75,7 @@ def test_the_summary_says_it_all() -> None:
     }
 
 
-def test_on_all_samples_is_what_was_measured_on_these_at_the_end() -> None:
+def test_full_accuracy_is_on_all_samples_at_the_end() -> None:
     some = summarize(**FACTS, evaluation_samples={"curve": 10, "full": 99}, full_evaluation={0: 0.3, 1: 0.5})
     assert some["full_accuracy"] == {"mean": 0.4, "std": pytest.approx(0.1), "per_worker": [0.3, 0.5]}
     assert some["accuracy"]["per_worker"] == [0.4, 0.6]
@@ -83,7 +83,7 @@ def test_on_all_samples_is_what_was_measured_on_these_at_the_end() -> None:
     assert every["full_accuracy"] == every["accuracy"]
 
 
-def test_what_was_sent_in_packets_is_told_where_something_was() -> None:
+def test_totals_of_packets_only_if_there_are_any() -> None:
     transport = {"lost": 0.1, "resent": 0.0, "saved": 0.1, "messages": 0, "completion": dict.fromkeys(("mean", "p50"))}
     assert summarize(**FACTS, transport=transport)["transport"] == transport
     assert "transport" not in summarize(**FACTS)
@@ -125,13 +125,13 @@ def test_the_final_accuracy_is_the_mean_of_the_last_evaluations(
     assert summary["accuracy"]["mean"] == pytest.approx(accuracies[-1][1])
 
 
-def test_workers_whose_loss_is_not_finite_or_ten_times_what_it_was_diverged() -> None:
+def test_a_loss_that_is_not_finite_or_ten_times_the_first_one_is_divergence() -> None:
     losses = {4: (2.0, math.nan), 5: (1.0, 19.0), 7: (math.inf, math.inf), 8: (1.5, 21.0), 9: (math.nan, math.nan)}
     summary = summarize(**{**FACTS, "losses": losses, "iterations": dict.fromkeys((4, 5, 6, 7, 8, 9), 1)})
     assert summary["diverged"] == [4, 7, 8, 9]
 
 
-def test_who_joins_late_and_well_taught_has_not_diverged_by_a_hard_batch() -> None:
+def test_divergence_is_not_relative_to_the_low_first_loss_of_a_joining_worker() -> None:
     losses = {0: (2.3, 0.1), 1: (0.01, 0.4)}
     summary = summarize(**{**FACTS, "losses": losses, "iterations": {0: 9, 1: 2}})
     assert summary["diverged"] == []

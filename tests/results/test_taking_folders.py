@@ -78,13 +78,13 @@ def test_a_failing_create_leaves_nothing_behind(
     assert list(tmp_path.rglob("*")) == ([folder.parent, folder] if exists else [])
 
 
-def test_a_manifest_that_json_cannot_say_touches_nothing(tmp_path: Path) -> None:
+def test_a_manifest_that_is_not_json_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest={"seed": object()})
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
+def test_a_run_is_resumed_after_the_kept_rows(tmp_path: Path) -> None:
     writer = create(tmp_path / "run")
     rows = [iteration(number) for number in range(6)]
     for row in rows[:4]:
@@ -111,7 +111,7 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+def test_resuming_reads_each_file_of_rows_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
     writer = create(tmp_path / "run")
     for number in range(3):
         writer.append(iteration(number))
@@ -127,7 +127,7 @@ def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("rows", [3, 7])
-def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: Path, rows: int) -> None:
+def test_a_run_is_resumed_only_at_the_end_of_a_part(tmp_path: Path, rows: int) -> None:
     writer = create(tmp_path / "run")
     for number in range(6):
         writer.append(iteration(number))
@@ -138,7 +138,7 @@ def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: 
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_refused_folder_is_left_as_it_is(tmp_path: Path, whole: bool) -> None:
+def test_a_refused_folder_is_unchanged(tmp_path: Path, whole: bool) -> None:
     """One table would do, and the other does not."""
     writer = create(tmp_path / "run")
     for number in range(6):
@@ -167,7 +167,7 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path: Path, force: bool) -> None:
     create(tmp_path / "run", force=True).finish(SUMMARY)
 
 
-def test_of_two_that_start_at_once_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_simultaneous_writers_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one has found the folder free just before the first one took it."""
     first = create(tmp_path / "run")
     monkeypatch.setattr("dlion_sim.results.writing._refuse_unless_free", lambda folder, force: None)
@@ -178,7 +178,7 @@ def test_of_two_that_start_at_once_one_writes(tmp_path: Path, monkeypatch: pytes
     assert len(Run.open(tmp_path / "run").metrics()) == 1
 
 
-def test_whoever_is_killed_holds_nothing(tmp_path: Path) -> None:
+def test_a_killed_process_releases_its_folder(tmp_path: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path; from dlion_sim.results import RunWriter;"
         "writer = RunWriter.create(Path(sys.argv[1]), scenario_yaml='a: 1', manifest={}); print('begun', flush=True);"

@@ -110,7 +110,7 @@ def test_what_an_entry_is_of() -> None:
         ("{links: {east-west: {down: [[1 s, 2 s]], kind: leave}}}", ".links.east-west", ["neither kind nor notice"]),
     ],
 )
-def test_what_cannot_be(file: Path, written: str, path: str, words: list[str]) -> None:
+def test_invalid_availability(file: Path, written: str, path: str, words: list[str]) -> None:
     with pytest.raises(InputError) as refusal:
         availability(file, written)
     assert refusal.value.path == (f"availability{path}" if path else "availability")
@@ -129,7 +129,7 @@ def test_links_need_a_bandwidth_that_can_be_0_and_an_end(file: Path) -> None:
     load(file, [endless])
 
 
-def test_the_page_on_it_shows_what_can_be_said(data: dict[str, Any]) -> None:
+def test_the_example_of_the_page_is_valid(data: dict[str, Any]) -> None:
     (text,) = re.findall(r"```yaml\n(availability:.*?)```", (DOCS / "availability.md").read_text(), re.DOTALL)
     for cloud, name in zip(data["cluster"]["clouds"], ("edge", "core"), strict=True):
         cloud["name"] = name

@@ -65,9 +65,7 @@ def test_trace_becomes_steps_from_0_on(file: Path, packed: bool) -> None:
         ("21 s", ((0.0, 2e6), (3.0, 4.5e6), (5.0, 3e6))),
     ],
 )
-def test_a_run_may_begin_in_the_midst_of_a_trace(
-    file: Path, offset: str, steps: tuple[tuple[float, float], ...]
-) -> None:
+def test_an_offset_into_a_trace(file: Path, offset: str, steps: tuple[tuple[float, float], ...]) -> None:
     (file.parent / "bus.csv").write_text("time_s,mbit_per_s\n10,4.5\n12,3\n15,2\n")  # and again after 8 s
     whole = uplink(file, "{trace: bus.csv}")
     schedule = uplink(file, f"{{trace: bus.csv, offset: {offset}}}")
@@ -83,7 +81,7 @@ def test_a_trace_that_ends_is_cut_at_its_offset(file: Path) -> None:
         uplink(file, "{trace: bus.csv, repeat: false, offset: 6 s}")
 
 
-def test_a_loaded_trace_needs_its_file_no_more(file: Path) -> None:
+def test_a_resolved_scenario_does_not_need_its_trace(file: Path) -> None:
     trace = file.parent / "bus.csv"
     trace.write_text(TWO_SERIES)
     scenario = load(file, [f"{NIC}={{trace: bus.csv, series: bus_1}}"])
@@ -123,7 +121,7 @@ def test_unusable_traces(file: Path, text: str | None, trace: str, words: list[s
     assert all(word in str(refusal.value) for word in words), str(refusal.value)
 
 
-def test_a_truncated_archive_is_told(file: Path) -> None:
+def test_a_truncated_archive_is_refused(file: Path) -> None:
     (file.parent / "t.csv.gz").write_bytes(gzip.compress(TWO_SERIES.encode())[:-9])
     with pytest.raises(InputError, match="not a readable CSV file"):
         uplink(file, "{trace: t.csv.gz}")

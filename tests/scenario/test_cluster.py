@@ -58,7 +58,7 @@ def test_a_path_may_be_that_of_one_cloud_with_all_others(data: dict[str, Any]) -
     assert cluster.wan_path("b", "c")[1] == 0.06
 
 
-def test_a_path_by_both_names_goes_before_one_of_all_wherever_it_stands(data: dict[str, Any]) -> None:
+def test_a_path_by_both_names_has_precedence_over_a_wildcard(data: dict[str, Any]) -> None:
     all_ways = [{"from": "b", "to": "*", "bandwidth": "1 Mbps", "rtt": "1 ms"}, {"from": "b", "to": "c", "rtt": "9 ms"}]
     for paths in (all_ways, all_ways[::-1]):
         cluster = three(data, {"bandwidth": "40 Mbps", "rtt": "60 ms", "paths": paths})
@@ -67,7 +67,7 @@ def test_a_path_by_both_names_goes_before_one_of_all_wherever_it_stands(data: di
         assert cluster.wan_path("c", "b") == (Schedule.constant(40e6), 0.06)
 
 
-def test_an_unlimited_path_is_said_to_be(data: dict[str, Any]) -> None:
+def test_unlimited_paths(data: dict[str, Any]) -> None:
     wan = {"bandwidth": "unlimited", "rtt": "1 ms", "matrix": {"a": {"b": "unlimited"}, "b": {"a": "2 Mbps"}}}
     cluster = three(data, {**wan, "paths": [{"between": ["b", "c"], "bandwidth": "unlimited"}]})
     assert cluster.wan_path("b", "a") == (Schedule.constant(2e6), 0.001)
@@ -76,7 +76,7 @@ def test_an_unlimited_path_is_said_to_be(data: dict[str, Any]) -> None:
     assert cluster.model_dump(mode="json")["wan"]["bandwidth"] == "unlimited"
 
 
-def test_the_scenario_of_a_former_run_means_what_it_meant(data: dict[str, Any], tmp_path: Path) -> None:
+def test_the_scenario_of_an_old_run_keeps_its_meaning(data: dict[str, Any], tmp_path: Path) -> None:
     former = {**data, "cluster": {**data["cluster"], "wan": {"rtt": "60 ms"}}}
     file = tmp_path / "scenario.yaml"
     file.write_text(yaml.safe_dump(former))

@@ -208,7 +208,7 @@ def test_invalid_values(file: Path, override: str, path: str | None, words: list
         "seed=LONG",
     ],
 )
-def test_what_is_very_long_is_told_in_part(file: Path, override: str) -> None:
+def test_long_values_are_abbreviated(file: Path, override: str) -> None:
     with pytest.raises(InputError) as refusal:
         load(file, [override.replace("LONG", 10_000 * "x")])
     assert len(str(refusal.value)) < 800
@@ -219,7 +219,7 @@ def test_a_target_alone_may_never_be_reached(file: Path) -> None:
         load(file, ["duration=null", "target_accuracy=0.7"])
 
 
-def test_all_faults_are_told_at_once(file: Path) -> None:
+def test_all_faults_are_reported_at_once(file: Path) -> None:
     with pytest.raises(InputError) as refusal:
         written(file, "seed=x", "workload.batch_size=0", f"{GROUP}.nic=50 Mb")
     faults = [refusal.value, *refusal.value.further]

@@ -105,7 +105,7 @@ def test_find(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["my.yml", "nowhere/xqz.yaml"])
-def test_a_file_that_is_near_to_nothing_is_told_where_the_names_are(name: str) -> None:
+def test_an_unknown_file_is_answered_with_the_command_that_lists_names(name: str) -> None:
     with pytest.raises(InputError) as refusal:
         find(name)
     assert str(refusal.value) == (
@@ -113,7 +113,7 @@ def test_a_file_that_is_near_to_nothing_is_told_where_the_names_are(name: str) -
     )
 
 
-def test_a_misspelt_file_is_told_with_its_neighbour(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_file_is_answered_with_the_nearest_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(file.parent)
     with pytest.raises(InputError, match=r"nor a ready scenario of that name; allowed: example\.yaml, any that"):
         find("example.yml")

@@ -38,7 +38,7 @@ def test_each_direction_has_its_own(file: Path, text: str, matrix: str) -> None:
     assert paths(file, matrix) == [40e6, 2.5e6]
 
 
-def test_what_it_leaves_out_is_the_wans_and_a_listed_path_goes_first(file: Path) -> None:
+def test_missing_cells_are_the_wans_and_listed_paths_have_precedence(file: Path) -> None:
     (file.parent / "m.csv").write_text("Mbps,west\neast,40\n")
     cluster = load(file, [f"{MATRIX}=m.csv"]).cluster
     assert cluster.wan_path("west", "east") == (Schedule.constant(40e6), 0.06)
@@ -48,7 +48,7 @@ def test_what_it_leaves_out_is_the_wans_and_a_listed_path_goes_first(file: Path)
     assert cluster.wan_path("west", "east") == (Schedule.constant(1e6), 0.06)
 
 
-def test_it_joins_the_clouds_or_says_which_it_does_not(file: Path) -> None:
+def test_a_matrix_must_connect_all_clouds(file: Path) -> None:
     paths = "paths: [{from: west, to: east, bandwidth: 1 Mbps, rtt: 60 ms}], rtt: 1 ms"
     assert load(file, [f"cluster.wan={{matrix: {{east: {{west: 1 Mbps}}}}, {paths}}}"]).cluster.wan
     with pytest.raises(InputError, match="no path leads from 'west' to 'east'"):

@@ -34,7 +34,7 @@ def test_all_entries_of_a_list_are_set_at_once() -> None:
     ],
     ids=lambda given: given[-1] if isinstance(given, list) else "",
 )
-def test_what_nothing_reads_is_refused(overrides: list[str], words: str) -> None:
+def test_overrides_without_effect_are_refused(overrides: list[str], words: str) -> None:
     load(find("quickstart"), overrides[:-1])
     with pytest.raises(InputError) as refusal:
         load(find("quickstart"), overrides)
@@ -54,7 +54,7 @@ def test_what_nothing_reads_is_refused(overrides: list[str], words: str) -> None
         "system=dlion",
     ],
 )
-def test_what_is_read_or_is_so_already_is_let_pass(file: Path, override: str) -> None:
+def test_overrides_with_an_effect_or_equal_values_are_accepted(file: Path, override: str) -> None:
     load(file, [override])
 
 
@@ -65,12 +65,12 @@ def test_all_of_a_ready_scenario_is_read() -> None:
     assert warnings == []
 
 
-def test_of_all_entries_some_suffice(file: Path) -> None:
+def test_an_override_of_one_entry_without_effect(file: Path) -> None:
     with pytest.raises(InputError, match="'west' has one machine"):
         load(file, ["cluster.clouds.1.lan.rtt=1 ms"])
 
 
-def test_a_fault_is_that_of_who_set_it(file: Path, data: dict[str, Any]) -> None:
+def test_a_fault_is_attributed_to_its_override_or_the_file(file: Path, data: dict[str, Any]) -> None:
     with pytest.raises(InputError) as refusal:
         load(file, ["seed=3", "duration=10", "workload.batch_size=x"])
     assert str(refusal.value).startswith("`overrides` duration=10: duration: 10 is not a duration")
@@ -93,20 +93,20 @@ def test_a_fault_is_that_of_who_set_it(file: Path, data: dict[str, Any]) -> None
         (["duration=3", "duration=4"], 1),
     ],
 )
-def test_of_overrides_side_by_side_that_which_set_it_is_at_fault(file: Path, overrides: list[str], guilty: int) -> None:
+def test_a_fault_is_attributed_to_the_override_of_the_value(file: Path, overrides: list[str], guilty: int) -> None:
     with pytest.raises(InputError) as refusal:
         load(file, overrides)
     assert refusal.value.file == f"`overrides` {overrides[guilty]}"
 
 
-def test_a_fault_of_the_file_is_of_no_override_inside_the_same_part(file: Path) -> None:
+def test_a_fault_of_the_file_is_not_attributed_to_an_override(file: Path) -> None:
     file.write_text(file.read_text().replace("{dataset: digits", "{bogus: 3, dataset: digits"))
     with pytest.raises(InputError, match="unknown key 'bogus'") as refusal:
         load(file, ["workload.optimizer.learning_rate=0.1"])
     assert refusal.value.file == file
 
 
-def test_a_fault_at_no_place_is_that_without_which_there_is_none(file: Path) -> None:
+def test_a_fault_without_a_place_is_attributed_to_its_cause(file: Path) -> None:
     with pytest.raises(InputError) as refusal:
         load(file, ["seed=3", "duration=null", "workload.batch_size=8"])
     assert refusal.value.file == "`overrides` duration=null"

@@ -40,13 +40,13 @@ def test_an_instance_is_its_gpus_its_nic_and_its_price(file: Path) -> None:
     assert scenario.cluster.clouds[0].workers[0].price == 12.24
 
 
-def test_an_instance_computes_alike_where_machines_come_and_go(file: Path) -> None:
+def test_an_instance_with_outages_computes_the_same(file: Path) -> None:
     machines = [WORKERS.format(0, "{instance: p3.8xlarge}"), WORKERS.format(1, "{price: 0}"), CATALOG]
     scenario = load(file, [*machines, "availability={workers: {east/0: {down: [[1 s, 2 s]]}}}"])
     assert scenario.cluster.workers[0].compute.cores == Schedule.constant(4 * DEVICES["v100"].cores)
 
 
-def test_what_is_beside_an_instance_goes_first(file: Path) -> None:
+def test_own_settings_override_an_instances(file: Path) -> None:
     own = "{instance: p3.8xlarge, compute: 7 cores, nic: 1 Mbps, price: 2}"
     scenario = load(file, [WORKERS.format(0, own), WORKERS.format(1, "{price: 0}"), CATALOG])
     machine = scenario.cluster.workers[0]
@@ -62,7 +62,7 @@ def test_an_instance_without_gpus_is_its_processors(file: Path) -> None:
     assert scenario.cluster.workers[0].nic.up == Schedule.constant(1e9)  # as that of a machine that states none
 
 
-def test_all_prices_of_a_run_stand_in_one_place(file: Path) -> None:
+def test_a_tariff(file: Path) -> None:
     assert priced(file, CATALOG, "prices.egress={east: 0.02, west: {east: 0.09}}") == {
         "per_hour": [12.24, 12.24, 1],
         "step": 1,
@@ -77,7 +77,7 @@ def test_all_prices_of_a_run_stand_in_one_place(file: Path) -> None:
     assert (billing["step"], billing["least"]) == (3600, 0)
 
 
-def test_without_prices_there_is_no_tariff_and_nothing_of_it_in_the_scenario(file: Path) -> None:
+def test_no_tariff_without_prices(file: Path) -> None:
     scenario = load(file)
     assert tariff(scenario) is None
     assert "price" not in dump(scenario)
@@ -90,7 +90,7 @@ def test_a_parameter_server_on_a_machine_of_its_own_has_its_price(file: Path) ->
         priced(file, CATALOG, server % "nic: 1 Gbps")
 
 
-def test_regions_and_zones_and_spot_prices_are_told_apart(file: Path) -> None:
+def test_regions_zones_and_spot_prices(file: Path) -> None:
     catalog = own_catalog(
         file,
         "g,V100,1,8,61,,3,0.9,north,n1",
@@ -109,7 +109,7 @@ def test_regions_and_zones_and_spot_prices_are_told_apart(file: Path) -> None:
         priced(file, catalog, "cluster.clouds.0.region=south", "prices.spot=true", east=east)
 
 
-def test_further_columns_tell_the_nic_and_what_energy_comes_from(file: Path) -> None:
+def test_columns_of_nic_power_and_carbon(file: Path) -> None:
     catalog = own_catalog(
         file,
         "g,V100,1,8,61,,3,,here,,25,300,410.5",
@@ -121,7 +121,7 @@ def test_further_columns_tell_the_nic_and_what_energy_comes_from(file: Path) -> 
     assert priced(file, catalog, east="{instance: h}")["watts"] is None
 
 
-def test_the_resolved_scenario_needs_the_catalog_no_more(file: Path) -> None:
+def test_the_resolved_scenario_does_not_need_the_catalog(file: Path) -> None:
     catalog = own_catalog(file, "g,V100,1,8,61,,3,,here,")
     scenario = load(file, [WORKERS.format(0, "{instance: g}"), WORKERS.format(1, "{price: 0}"), catalog])
     (file.parent / "own.csv").unlink()
@@ -155,7 +155,7 @@ def test_unusable_prices(file: Path, east: str, prices: str, words: list[str]) -
     assert all(word in str(refusal.value) for word in words), str(refusal.value)
 
 
-def test_one_machine_with_a_price_asks_for_all(file: Path) -> None:
+def test_if_one_machine_has_a_price_all_must(file: Path) -> None:
     with pytest.raises(InputError, match=r"clouds\.1\.workers\.0: has no price"):
         load(file, [WORKERS.format(0, "{price: 1}")])
 
@@ -217,7 +217,7 @@ def test_the_papers_prices_are_as_its_profiler_has_them() -> None:
     assert "Price" in rows.set_index("InstanceType").loc["p3dn.24xlarge", "Recalled"]
 
 
-def test_machines_may_say_by_themselves_whether_they_are_spot_machines(file: Path) -> None:
+def test_spot_by_machine(file: Path) -> None:
     catalog = own_catalog(file, "g,V100,1,8,64,,3,0.7,here,a")
     prices = priced(file, catalog, east="{count: 2, instance: g, spot: true}")
     assert (prices["per_hour"], prices["spot"]) == ([0.7, 0.7, 1], [True, True, False])
@@ -227,7 +227,7 @@ def test_machines_may_say_by_themselves_whether_they_are_spot_machines(file: Pat
 
 
 @pytest.mark.parametrize("own", ["{price: 2}", "{instance: mine, compute: 8 cores, price: 2}"])
-def test_prices_of_ones_own_are_spot_prices_where_all_are(file: Path, own: str) -> None:
+def test_own_prices_are_spot_prices_if_all_are(file: Path, own: str) -> None:
     prices = priced(file, "prices.spot=true", east=own)
     assert (prices["per_hour"], prices["spot"]) == ([2, 1], [True, True])
     catalog = own_catalog(file, "g,V100,1,8,61,,3,0.7,here,a")
@@ -236,13 +236,13 @@ def test_prices_of_ones_own_are_spot_prices_where_all_are(file: Path, own: str) 
     assert said["spot"] == [False, True]
 
 
-def test_a_resolved_scenario_with_spot_prices_says_the_same_again(file: Path) -> None:
+def test_a_resolved_scenario_with_spot_prices_is_equal(file: Path) -> None:
     scenario = load(file, [WORKERS.format(0, "{price: 2}"), WORKERS.format(1, "{price: 1}"), "prices.spot=true"])
     file.write_text(dump(scenario))
     assert load(file) == scenario
 
 
-def test_a_spot_machine_with_a_price_of_its_own_is_not_billed_while_it_is_away(tmp_path: Path) -> None:
+def test_a_spot_machine_with_its_own_price_is_not_billed_during_outages(tmp_path: Path) -> None:
     clouds = [{"name": "a", "workers": [{"count": 2, "price": 3600}]}]
     away = {"workers": {"a/1": {"down": [["1 s", "3 s"]]}}}
     prices = {"spot": True, "billing": {"least": "0 s"}}

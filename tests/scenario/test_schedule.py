@@ -58,7 +58,7 @@ def test_many_periods_are_skipped_not_walked() -> None:
     assert schedule.finish_time(0.5, 1e9) == 2e9 + 0.5
 
 
-def test_an_outage_for_ever_never_finishes() -> None:
+def test_work_during_a_permanent_outage_never_finishes() -> None:
     schedule = Schedule(((0.0, 2.0), (10.0, 0.0)))
     assert schedule.finish_time(4.0, 12.0) == 10.0
     assert schedule.finish_time(4.0, 13.0) == math.inf

@@ -98,7 +98,7 @@ def test_refuses(unit: Unit, text: object, words: str) -> None:
     "text", ["1" * 2000, "1" * 2000 + " x y", "1" + " " * 5000 + "x", "1." * 3000, " " * 10**6 + "s"]
 )
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.quantity)
-def test_what_is_long_is_refused_at_once_in_a_short_line(unit: Unit, text: str) -> None:
+def test_long_quantities_are_refused_quickly_in_a_short_line(unit: Unit, text: str) -> None:
     """Not after a time that grows with the cube of its length: that would be hours."""
     with pytest.raises(ValueError, match="is not a") as refusal:
         unit.parse(text)
