@@ -1,1 +1,1 @@
-"""Speed and scale: `python -m benchmarks.NAME` prints ratios against a reference that took turns with it."""
+"""Speed and scale: `python -m benchmarks.NAME` prints ratios against a reference that alternates with it."""

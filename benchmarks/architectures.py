@@ -1,7 +1,7 @@
-"""Networks by the sizes of their variables and what a sample costs, as torchvision and BERT's paper define them.
+"""Networks by the sizes of their variables and their costs per sample, as in torchvision and BERT's paper.
 
-None of them learns here: a scenario's model `benchmarks.architectures:resnet50` is a stand-in with as many variables,
-of sizes in proportion, so that `workload.cost_as` makes its messages and computations those of the real one.
+A scenario's model `benchmarks.architectures:resnet50` is a stand-in with as many variables of proportional sizes;
+`workload.cost_as` gives its messages and computations the costs of the real network.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 _ENTRIES = 400_000
-"""Of a stand-in, about."""
+"""Approximate number of a stand-in."""
 _LEAST_ENTRIES = 16
-"""Of each of its variables: one for each of sixteen workers, so that a ring passes around each by itself."""
+"""Of each of its variables: one for each of sixteen workers of a ring."""
 _TRAINING = 3
-"""A backward pass costs as much as two forward ones."""
+"""A backward pass costs two forward passes."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Architecture:
 
     @property
     def parameters(self) -> int:
-        """How many there are."""
+        """The number of parameters."""
         return sum(self.sizes)
 
     @property
@@ -68,7 +68,7 @@ class Architecture:
 
 
 class _StandIn(nn.Module):
-    """Each variable's mean counts alike."""
+    """A model of the means of its variables."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()

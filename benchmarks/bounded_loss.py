@@ -1,9 +1,9 @@
-"""Accuracy after equally many iterations where a part of the gradients' packets is lost, against none.
+"""Accuracy with lost packets of gradients, compared with none, after equal numbers of iterations.
 
-Eight workers push gradients of the same parameters to a server, which steps by their mean. Packets are lost at random,
-each by itself, without any network: of all, or of those of large or of small gradients alone, as the transport tells
-them apart. What is missing counts as zero, or the rest of the message is scaled up. Cutting and assembling are the
-transport's own. The seeds are of data, initial parameters and losses, the same for every row.
+Eight workers push gradients to a server, which steps by their mean. Packets are lost independently at random, without a
+network: of all packets, or only of those with large or small gradients, as the transport classifies them. Missing
+entries count as zero, or the rest of the message is scaled up. Cutting and assembling are the transport's. All rows
+have the same seeds of data, initial parameters and losses.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import options
+from benchmarks.measuring import options, table
 from dlion_sim.assembly import Setting
 from dlion_sim.bounded_loss.assembling import Assembler
 from dlion_sim.bounded_loss.cutting import Cutter, packets
@@ -36,7 +35,7 @@ SHORT = "digits", 4, 2
 
 @dataclass(frozen=True)
 class Losses:
-    """What is lost: a part of all bytes, out of all packets or only those of large or small gradients."""
+    """Losses: a share of all bytes, from all packets or only those with large or small gradients."""
 
     part: float
     of: Literal["all", "large", "small"] = "all"
@@ -65,7 +64,7 @@ def setting_of(dataset: str, seed: int) -> Setting:
 
 
 def train(losses: Losses, dataset: str, iterations: int, seed: int) -> tuple[float, float]:
-    """The test accuracy in the end, and the part of gradients' squared norm that was lost on the way."""
+    """The final test accuracy, and the lost share of the gradients' squared norm."""
     setting = setting_of(dataset, seed)
     executor = GradientExecutor(setting.model, setting.dataset, setting.device, threads=1)
     replica, evaluator = setting.worker(0).replica, setting.evaluator(1)
@@ -92,7 +91,7 @@ def train(losses: Losses, dataset: str, iterations: int, seed: int) -> tuple[flo
 
 
 def draw(losses: Losses, message: Message, cutter: Cutter, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Which packets of a message arrive, uint8 [n]."""
+    """The packets of a message that arrive, uint8 [n]."""
     if losses.of == "all":
         may_be_lost = np.ones(packets(message), np.bool_)
     else:
@@ -104,21 +103,20 @@ def draw(losses: Losses, message: Message, cutter: Cutter, rng: np.random.Genera
 
 def main() -> None:
     """Train with each kind of losses and each seed."""
-    parser = options(__doc__)
-    arguments = parser.parse_args()
+    arguments = options(__doc__).parse_args()
     dataset, iterations, seeds = SHORT if arguments.short else (DATASET, ITERATIONS, SEEDS)
     study = STUDY[:3] if arguments.short else STUDY
     torch.set_num_threads(1)
-    table = Table(title=f"bounded loss: mlp on {dataset}, {WORKERS} workers, {iterations} iterations, {seeds} seeds")
-    for column in ("lost", "of packets with", "fill", "accuracy (%)", "less than without losses", "of |g|² lost (%)"):
-        table.add_column(column, justify="right")
+    columns = ("lost", "of packets with", "fill", "accuracy (%)", "less than without losses", "of |g|² lost (%)")
+    title = f"bounded loss: mlp on {dataset}, {WORKERS} workers, {iterations} iterations, {seeds} seeds"
+    shown = table(title, *columns)
     whole: list[float] = []
     for losses in study:
         runs = [train(losses, dataset, iterations, seed) for seed in range(seeds)]
         accuracies = [100 * accuracy for accuracy, _ in runs]
         whole = whole or accuracies
         less = [before - after for before, after in zip(whole, accuracies, strict=True)]
-        table.add_row(
+        shown.add_row(
             f"{100 * losses.part:g} %",
             {"all": "any", "large": "large gradients", "small": "small gradients"}[losses.of],
             losses.fill,
@@ -126,7 +124,7 @@ def main() -> None:
             spread(less),
             f"{100 * fmean(part for _, part in runs):.2g}",
         )
-    Console().print(table)
+    Console().print(shown)
 
 
 def spread(values: list[float]) -> str:

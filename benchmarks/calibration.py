@@ -1,7 +1,7 @@
-"""Seconds an iteration: calibrated, simulated with what was calibrated, and of a real worker.
+"""Seconds per iteration: calibrated, simulated with the calibrated scenario, and of a real worker.
 
-The real one is a live node without pacing or peers, on one core as all nodes are. Calibrating and running take turns,
-so that whatever else the machine does at a time befalls both; nothing else should run.
+The real worker is a live node without pacing or peers, on one core like all nodes. Calibration and runs alternate, so
+that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import options
+from benchmarks.measuring import options, table
 from dlion_sim.calibration import calibrate
 from dlion_sim.live import run_locally
 from dlion_sim.scenario import from_data
@@ -29,17 +28,17 @@ WORKLOADS: Mapping[str, dict[str, Any]] = {
 }
 SHORT = {name: {**workload, "dataset": "digits"} for name, workload in WORKLOADS.items() if name != "gpt"}
 SIMULATED = 20
-"""Iterations: each takes as long as any other."""
+"""Iterations, which take equal times."""
 SECONDS, FEWEST = 10.0, 20
-"""How long a real run is about, and how many iterations at least; the first few do not count."""
+"""The approximate duration of a real run, and its minimum number of iterations."""
 WARM_UP = 5
 
 
 class Turn(NamedTuple):
-    """Seconds an iteration."""
+    """Seconds per iteration."""
 
     calibrated: float
-    """What the calibrated line says."""
+    """By the fitted line."""
     simulated: float
     real: float
     """The median."""
@@ -72,20 +71,17 @@ def turn(workload: dict[str, Any], seconds: float) -> Turn:
 
 
 def main() -> None:
-    """Take turns."""
-    parser = options(__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
-    arguments = parser.parse_args()
+    """Measure each workload, several times."""
+    arguments = options(__doc__, repeat=5).parse_args()
     workloads, repeat, seconds = (SHORT, 1, 0.1) if arguments.short else (WORKLOADS, arguments.repeat, SECONDS)
-    table = Table(title="calibration: ms an iteration, medians over the turns")
-    for column in ("", "calibrated", "simulated", "real", "real, mean", "simulated / real"):
-        table.add_column(column, justify="right")
+    columns = ("", "calibrated", "simulated", "real", "real, mean", "simulated / real")
+    shown = table("calibration: ms per iteration, medians over the turns", *columns)
     for name, workload in workloads.items():
         turns = [turn(workload, seconds) for _ in range(repeat)]
         ratios = [each.simulated / each.real for each in turns]
         spread = f"{median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
-        table.add_row(name, *(f"{1e3 * median(column):.4g}" for column in zip(*turns, strict=True)), spread)
-    Console().print(table)
+        shown.add_row(name, *(f"{1e3 * median(column):.4g}" for column in zip(*turns, strict=True)), spread)
+    Console().print(shown)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""How soon systems adapt to data that change: a table and a figure of the runs of a sweep, as `sweeps/drift` has them.
+"""Adaptation of systems to changing data: a table and a figure of the runs of `sweeps/drift`.
 
-The runs are those of `dlion sweep sweeps/drift --output RUNS`, which takes half an hour on two cores. Writes a CSV of
-all of them and a figure to `--output`; docs/evolving-data.md has the results.
+`dlion sweep sweeps/drift --output RUNS` makes these runs in half an hour on two cores. Writes a CSV of all of them and
+a figure to `--output`; docs/evolving-data.md has the results.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 
 import numpy as np
@@ -14,31 +13,32 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import options, table
 from dlion_sim.analysis import group_runs
 from dlion_sim.figures import plot_online
 from dlion_sim.results import Frames, Run, final_metric
 
 AROUND = (90.0, 150.0)
-"""Seconds, in which data change and systems adapt to it."""
+"""The time (s) of the change and the adaptation."""
 GOOD = 0.75
-"""An accuracy at what is new."""
+"""A good accuracy on the new class."""
 DRIFT = "workload.stream.drift"
 """The sweep's axis."""
 MEASURES = ("adaptation_s", "final_level", "to_75_percent_s", "online_90_150", "online", "forgetting", "iterations")
-"""What is shown of it."""
+"""The columns of the table."""
 
 
 def row(run: Run) -> dict[str, object]:
-    """What a run comes to; of the classes that came late, the mean."""
+    """The results of a run; of late classes, the mean."""
     summary, arrivals, classes = run.outcome, run.arrivals(), run.classes()
     stream = summary["stream"]
     levels, good = [], []
     for label in map(int, stream["adaptation"]):
         own = classes[classes["label"] == label]
-        came = own.loc[own["share"] > 0, "virtual_time"].min()
-        curve = own[own["virtual_time"] >= came].groupby("virtual_time")["accuracy"].mean()
+        begin = own.loc[own["share"] > 0, "virtual_time"].min()
+        curve = own[own["virtual_time"] >= begin].groupby("virtual_time")["accuracy"].mean()
         levels.append(final_metric(list(curve.items()), summary["virtual_seconds"])["mean"])
-        good.append(curve.index[curve >= GOOD].min() - came)
+        good.append(curve.index[curve >= GOOD].min() - begin)
     around = arrivals[arrivals["virtual_time"].between(*AROUND)]
     return {
         "drift": run.point.get(DRIFT, ""),
@@ -58,20 +58,18 @@ def row(run: Run) -> dict[str, object]:
 
 def shown(rows: pd.DataFrame) -> Table:
     """Means over the seeds, with the range of adaptation."""
-    table = Table(title="how soon systems adapt")
-    for column in ("drift", "system", *MEASURES):
-        table.add_column(column.replace("_", " "), justify="left" if column in ("drift", "system") else "right")
+    made = table("adaptation of systems", "drift", "system", *(name.replace("_", " ") for name in MEASURES), names=2)
     for names, of_seeds in rows.groupby(["drift", "system"], sort=False):
         means, adaptation = of_seeds[[*MEASURES]].mean(), of_seeds["adaptation_s"]
         span = f" ({adaptation.min():.0f} to {adaptation.max():.0f})"
         cells = [f"{means[name]:.4g}" + span * (name == "adaptation_s") for name in MEASURES]
-        table.add_row(*map(str, names), *cells)
-    return table
+        made.add_row(*map(str, names), *cells)
+    return made
 
 
 def main() -> None:
-    """Read the runs, and tell what they came to."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    """Read the runs, and print their results."""
+    parser = options(__doc__)
     parser.add_argument("runs", type=Path, help="folder of the sweep's runs")
     parser.add_argument("--output", type=Path, help="folder for drift.csv and online.png")
     arguments = parser.parse_args()

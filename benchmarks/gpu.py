@@ -1,10 +1,10 @@
-"""Samples a second of gradients on a GPU, against a plain PyTorch loop over the workers and against one large batch.
+"""Samples per second of gradients on a GPU, compared with a plain PyTorch loop over the workers and one large batch.
 
-32 workers compute gradients of Cipher over 32 images of CIFAR-10's shape each: fused, as the simulator does, and one
-after another. One model over a batch of all workers' samples shows what the GPU can do when there is no replica to keep
-apart. All compute in float32 with deterministic algorithms; optimizers' steps are left out.
+32 workers compute gradients of Cipher over 32 images of CIFAR-10's shape each: fused, as in the simulator, and one by
+one. One model over a batch of all workers' samples shows the speed of the GPU without replicas. All compute in float32
+with deterministic algorithms, without optimizer steps.
 
-With --accept, everything that only a GPU can tell is tried and measured, in eight minutes; docs/gpu.md says what.
+With --accept, everything that needs a GPU is tested and measured, in eight minutes; see docs/gpu.md.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 from benchmarks.gpu_accept.accept import LIMIT, NO_GPU, accept
 from benchmarks.gpu_accept.data import images
 from benchmarks.gpu_accept.scale import ON_GPU
 from benchmarks.gpu_accept.speed import fused, one_by_one, plain_gradient, timed
-from benchmarks.measuring import options, ratio
+from benchmarks.measuring import options, ratio, table
 from dlion_sim.learning import Dataset, build
 
 WORKERS, BATCH, ROUNDS, TURNS = 32, 32, 20, 5
@@ -44,7 +43,7 @@ def one_batch(
 
 
 def compare(rounds: int, turns: int) -> None:
-    """Take turns."""
+    """Measure all, alternating."""
     ways = {"fused": fused, "one after another": one_by_one, f"one model, batch of {WORKERS * BATCH}": one_batch}
     dataset = images()
     rates: dict[str, list[float]] = {name: [] for name in ways}
@@ -57,20 +56,19 @@ def compare(rounds: int, turns: int) -> None:
         for turn in range(turns + 1):
             for name, compute in computing.items():
                 rate = rounds * WORKERS * BATCH / timed(ON_GPU, compute, rounds)
-                if turn:  # before, libraries and graphs are set up
+                if turn:  # the first one sets up libraries and graphs
                     rates[name].append(rate)
-    table = Table(title=f"{WORKERS} workers, batches of {BATCH}, Cipher, {torch.cuda.get_device_name()}")
-    for column in ("", "samples/s", "times one after another", "times one model"):
-        table.add_column(column, justify="right")
+    title = f"{WORKERS} workers, batches of {BATCH}, Cipher, {torch.cuda.get_device_name()}"
+    shown = table(title, "", "samples/s", "times one after another", "times one model")
     _, loop, batch = rates.values()
     for name, measured in rates.items():
-        table.add_row(name, f"{sorted(measured)[turns // 2]:,.0f}", ratio(measured, loop), ratio(measured, batch))
-    Console().print(table)
+        shown.add_row(name, f"{sorted(measured)[turns // 2]:,.0f}", ratio(measured, loop), ratio(measured, batch))
+    Console().print(shown)
 
 
-def _said() -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     parser = options(__doc__)
-    parser.add_argument("--accept", action="store_true", help="try and measure all that needs a GPU")
+    parser.add_argument("--accept", action="store_true", help="test and measure all that needs a GPU")
     parser.add_argument("--rehearse", action="store_true", help="with --accept: on the CPU, tiny, in seconds")
     parser.add_argument(
         "--limit", type=float, default=LIMIT, help="with --accept: seconds at most; default %(default)g"
@@ -80,16 +78,14 @@ def _said() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Compare, or try everything."""
-    said = _said()
-    if said.rehearse:
-        raise SystemExit(accept(said.output, said.limit, rehearse=True))
-    if said.accept:
-        raise SystemExit(accept(said.output, said.limit, rehearse=False))
+    """Compare, or run the acceptance."""
+    arguments = _arguments()
+    if arguments.accept or arguments.rehearse:
+        raise SystemExit(accept(arguments.output, arguments.limit, rehearse=arguments.rehearse))
     if not torch.cuda.is_available():
         print(NO_GPU, file=sys.stderr)
         raise SystemExit(2)
-    compare(*((1, 1) if said.short else (ROUNDS, TURNS)))
+    compare(*((1, 1) if arguments.short else (ROUNDS, TURNS)))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Samples a second of whole simulations, against a plain PyTorch loop over the workers.
+"""Samples per second of whole simulations, compared with a plain PyTorch loop over the workers.
 
-16 workers train Cipher on images of CIFAR-10's shape, 32 samples each an iteration. The simulations include everything:
-selection, exchange, updates and the event loop; only evaluation, which the loop does not do either, is taken off, and
-kept short by a small test set. The loop takes a replica after another, as a plain simulator would, in PyTorch's default
-memory format. It runs with one thread and with all of them, and the faster counts; each time in a process of its own,
-as the simulator changes how its process allocates memory. What the loop gains by that change alone is shown too.
+16 workers train Cipher on images of CIFAR-10's shape, 32 samples per iteration each. Simulations include everything:
+selection, exchange, updates and the event loop, except evaluation, which the loop lacks. The loop computes one replica
+after another, like a plain simulator, in PyTorch's default memory format. It runs with one thread and with all, of
+which the faster counts, in its own process, as the simulator changes the allocation of memory. The gain of the loop by
+that change alone is shown, too.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from rich.console import Console
-from rich.table import Table
 from torch.nn.functional import cross_entropy
 
-from benchmarks.measuring import options, ratio
+from benchmarks.measuring import options, ratio, table
 from dlion_sim.learning import Dataset, build
 from dlion_sim.learning.datasets import NormalisedImages
 from dlion_sim.learning.datasets.registry import DATASETS
@@ -45,7 +44,7 @@ SYSTEMS = {
 
 
 def noise() -> Dataset:
-    """50,000 training samples that say nothing, and few test samples."""
+    """50,000 random training samples, and few test samples."""
     numbers = np.random.default_rng(0)
     training, test = (
         (
@@ -59,7 +58,7 @@ def noise() -> Dataset:
 
 
 def plain_loop(workers: int, rounds: int, threads: int, memory_is_kept: bool) -> float:
-    """Samples a second of the loop."""
+    """Samples per second of the loop."""
     with kept_memory() if memory_is_kept else nullcontext():
         torch.set_num_threads(threads)
         models = [build("cipher", (3, 32, 32), 10, seed=0) for _ in range(workers)]
@@ -77,13 +76,13 @@ def plain_loop(workers: int, rounds: int, threads: int, memory_is_kept: bool) ->
 
 
 def alone(function: Callable[..., float], *arguments: object) -> float:
-    """The answer of a function in a process of its own."""
+    """The result of a function in its own process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(function, *arguments).result()
 
 
 def simulation(workers: int, rounds: int, system: object, kernels: str, bandwidth: str) -> float:
-    """Samples a second of a whole run, evaluation apart."""
+    """Samples per second of a whole run without evaluation."""
     scenario = from_data(
         {
             "name": "gradients",
@@ -108,10 +107,9 @@ def simulation(workers: int, rounds: int, system: object, kernels: str, bandwidt
 
 
 def main() -> None:
-    """Take turns."""
-    parser = options(__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--bandwidth", default="50 Mbps", help="of every worker's NIC")
+    """Measure all, alternating."""
+    parser = options(__doc__, repeat=5)
+    parser.add_argument("--bandwidth", default="50 Mbps", help="of each NIC")
     arguments = parser.parse_args()
     cores = os.cpu_count() or 1
     repeat, size = (1, SHORT) if arguments.short else (arguments.repeat, (WORKERS, ROUNDS))
@@ -124,15 +122,14 @@ def main() -> None:
         kept = f"the loop, {cores} threads, freed memory kept"
         rates.setdefault(kept, []).append(alone(plain_loop, *size, cores, True))
         for name, system in SYSTEMS.items():
-            for kernels, told in (("fast", name), ("torch", f"{name}, PyTorch's kernels")):
-                rates.setdefault(told, []).append(simulation(*size, system, kernels, arguments.bandwidth))
+            for kernels, label in (("fast", name), ("torch", f"{name}, PyTorch's kernels")):
+                rates.setdefault(label, []).append(simulation(*size, system, kernels, arguments.bandwidth))
     best = max((name for name in rates if name.startswith("plain")), key=lambda name: sorted(rates[name])[-1])
-    table = Table(title=f"gradients: {size[0]} workers, batches of {BATCH}, Cipher, {arguments.bandwidth}")
-    for column in ("", "samples/s", f"times {best}"):
-        table.add_column(column, justify="right")
+    title = f"gradients: {size[0]} workers, batches of {BATCH}, Cipher, {arguments.bandwidth}"
+    shown = table(title, "", "samples/s", f"times {best}")
     for name, measured in rates.items():
-        table.add_row(name, f"{sorted(measured)[len(measured) // 2]:,.0f}", ratio(measured, rates[best]))
-    Console().print(table)
+        shown.add_row(name, f"{sorted(measured)[len(measured) // 2]:,.0f}", ratio(measured, rates[best]))
+    Console().print(shown)
 
 
 if __name__ == "__main__":

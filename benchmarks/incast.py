@@ -1,8 +1,8 @@
-"""How long gradients take to parameter servers of a data centre, by transport: DCTCP, pFabric, bounded loss (DLCP).
+"""Completion times of gradients to parameter servers in a data centre: DCTCP, pFabric, bounded loss (DLCP).
 
 144 hosts of 100 Gbps in 9 leaves under 4 spines. Each is a worker, and the server of a part of the parameters; in
-synchronized rounds every worker sends its gradient of ResNet-18, layer by layer, to the servers, so that 143 messages
-meet at each server's port. Writes a CSV of all runs and a figure to `--output`; docs/incast.md has the results.
+synchronized rounds every worker sends its gradient of ResNet-18 to the servers, layer by layer: 143 messages meet at
+each server's port. Writes a CSV of all runs and a figure to `--output`; docs/incast.md has the results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.fabric import Fabric
-from benchmarks.measuring import options
+from benchmarks.measuring import options, table
 from benchmarks.rounds import Transport, run
 from dlion_sim.figures.looks import DASHES
 from dlion_sim.figures.style import PALETTE, WIDE, drawing, legend_below
@@ -32,13 +32,13 @@ FRAME = 1514
 QUEUES = Fabric(buffer=225e3, mark_above=65 * FRAME)
 """The buffer is that of DCTCP in pFabric's evaluation, the threshold DCTCP's own for 10 Gbps (both recalled)."""
 DROPPING = replace(QUEUES, drop_above=QUEUES.mark_above)
-"""As RED does it: above one threshold, what is not protected is dropped where the rest is marked."""
+"""Like RED: above one threshold, unprotected packets are dropped and others marked."""
 SHALLOW = Fabric(buffer=365e3)
-"""Two bandwidth-delay products of a round trip of 14.6 us, as pFabric's evaluation has it (recalled)."""
+"""Two bandwidth-delay products of a round trip of 14.6 us, as in pFabric's evaluation (recalled)."""
 LONG, BRIEF = 10e-3, 200e-6
-"""Least timeouts: of a kernel, and one that fits round trips."""
+"""Least timeouts: of a kernel, and for these round trips."""
 DCTCP, PFABRIC = "DCTCP, 10 ms", "pFabric"
-"""What the published figures are against."""
+"""The references of the published figures."""
 DLCP = "DLCP, p = 0.1, 200 us"
 TRANSPORTS = (
     Transport(DCTCP, Reliable(least_timeout=LONG), QUEUES),
@@ -51,7 +51,7 @@ TRANSPORTS = (
     Transport(DLCP, Bounded(least_timeout=BRIEF), DROPPING, spray=True, bound=0.1),
 )
 PUBLISHED = {DCTCP: "-43.1 %, -91.8 %", PFABRIC: "-35.5 %, -88.6 %"}
-"""How much less DLCP takes in its own simulation, in the mean and at the tail."""
+"""The change with DLCP in its own simulation, of the mean and the tail."""
 MEASURES: dict[str, Callable[[np.ndarray], float]] = {
     "mean": np.mean,
     "p50": np.median,
@@ -70,7 +70,7 @@ class Case(NamedTuple):
 
 
 def outcome(case: Case) -> tuple[dict[str, object], np.ndarray]:
-    """What a run comes to, in ms and parts of all bytes; and completion times in ms, [messages]."""
+    """The results of a run, in ms and shares of all bytes; and completion times in ms, [messages]."""
     messages, rounds = run(*case)
     times = np.array([message.completion for message in messages]) * 1e3
     total = sum(message.size for message in messages)
@@ -87,17 +87,14 @@ def outcome(case: Case) -> tuple[dict[str, object], np.ndarray]:
 
 
 def compared(rows: pd.DataFrame) -> Table:
-    """Means over the seeds, how far the p99 of single ones are apart, and how much less DLCP takes."""
-    table = Table(title="completion of messages, ms")
+    """Means over the seeds, the range of p99 over seeds, and the change with DLCP."""
     columns = (*MEASURES, "p99 by seed", "round", "resent", "lost", "DLCP's mean is", "its p99 is", "published")
-    table.add_column("transport")
-    for column in columns:
-        table.add_column(column, justify="right")
+    made = table("completion of messages, ms", "transport", *columns)
     means = rows.drop(columns="seed").groupby("transport", sort=False).mean()
     best = means.loc[DLCP]
     for name, mean in means.iterrows():
         p99 = rows.loc[rows["transport"] == name, "p99 ms"]
-        table.add_row(
+        made.add_row(
             str(name),
             *(f"{mean[f'{measure} ms']:.2f}" for measure in MEASURES),
             f"{p99.min():.2f} to {p99.max():.2f}",
@@ -107,11 +104,11 @@ def compared(rows: pd.DataFrame) -> Table:
             *(f"{best[measure] / mean[measure] - 1:+.1%}" if name != DLCP else "" for measure in ("mean ms", "p99 ms")),
             PUBLISHED.get(str(name), ""),
         )
-    return table
+    return made
 
 
 def draw(file: Path, times: dict[str, np.ndarray]) -> None:
-    """Which part of messages takes longer than that: completion times in ms, by transport, over all seeds."""
+    """Draw the share of messages that take longer than a time: completion times in ms by transport, over all seeds."""
     with drawing(file, height=2.8, width=WIDE) as figure:
         axes = figure.add_subplot()
         for place, (name, taken) in enumerate(times.items()):
@@ -138,11 +135,11 @@ def main() -> None:
     cases = [Case(transport, rounds, seed, hosts) for transport in TRANSPORTS for seed in range(seeds)]
     with ProcessPoolExecutor(arguments.processes) as executor:
         rows, times = zip(*executor.map(outcome, cases), strict=True)
-    table = pd.DataFrame(rows)
-    Console().print(compared(table))
+    frame = pd.DataFrame(rows)
+    Console().print(compared(frame))
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
-        table.to_csv(arguments.output / "incast.csv", index=False, float_format="%.6g")
+        frame.to_csv(arguments.output / "incast.csv", index=False, float_format="%.6g")
         draw(
             arguments.output / "completion.png",
             {t.name: np.concatenate(times[k * seeds : (k + 1) * seeds]) for k, t in enumerate(TRANSPORTS)},

@@ -1,7 +1,7 @@
-"""Bytes a second that one live node sends another on this machine, in turns with iperf3 where that is installed.
+"""Bytes per second from one live node to another on this machine, alternating with iperf3 if it is installed.
 
-The messages are whole gradients of 17 MB, checked and decoded at their receiver as in any run. Each side of either is a
-process of its own, and both use one TCP connection.
+Messages are whole gradients of 17 MB, checked and decoded by the receiver as in a run. Senders and receivers are
+processes, with one TCP connection.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from functools import partial
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import options, ratio
+from benchmarks.measuring import options, ratio, table
 from dlion_sim.assembly import Transfer
 from dlion_sim.live.connection import Address, listen
 from dlion_sim.live.frames import Kind
@@ -35,7 +34,7 @@ ENTRIES = 4_259_274
 """Parameters of DLion's 17 MB network."""
 MESSAGES, SHORT = 150, 5
 QUEUED = 3
-"""Messages that wait on the link."""
+"""Messages queued at the link."""
 SECONDS = 3
 HOST = "127.0.0.1"
 
@@ -52,7 +51,7 @@ class Node:
         self.over = asyncio.Event()
 
     async def run(self, ports: list[int]) -> None:
-        """Until all messages have arrived; the receiver prints how many bytes a second that were."""
+        """Run until all messages have arrived; the receiver prints the bytes per second."""
         addresses = [Address(HOST, port) for port in ports]
         credentials = Credentials(b"benchmark", b"b" * 32)
         rendezvous = Rendezvous(
@@ -92,13 +91,13 @@ class Node:
             self.over.set()
 
     def left(self, transfer: Transfer) -> None:
-        """One has left this machine."""
+        """Ignore a sent message."""
 
     def sent(self, peer: int, message: Message) -> None:
         self.send()
 
     def timed(self, peer: int, message: Message, seconds: float) -> None:
-        """How long a message took."""
+        """Ignore the duration of a message."""
 
     def heard(self, kind: Kind, rank: int) -> None:
         if kind is Kind.DONE:
@@ -109,7 +108,7 @@ class Node:
 
 
 def nodes(messages: int) -> float:
-    """Bytes a second from node to node."""
+    """Bytes per second from node to node."""
     with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
         ports = [str(each.getsockname()[1]) for each in (one, other)]
     command = [sys.executable, "-m", "benchmarks.live", "--ports", *ports, "--messages", str(messages), "--node"]
@@ -118,7 +117,7 @@ def nodes(messages: int) -> float:
 
 
 def iperf3(seconds: int) -> float:
-    """Bytes a second that iperf3 says its receiver got."""
+    """Bytes per second at iperf3's receiver."""
     with socket.create_server((HOST, 0)) as free:
         port = str(free.getsockname()[1])
     with subprocess.Popen(["iperf3", "-s", "-1", "-p", port], stdout=subprocess.DEVNULL):
@@ -129,9 +128,8 @@ def iperf3(seconds: int) -> float:
 
 
 def main() -> None:
-    """Take turns."""
-    parser = options(__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
+    """Measure both, alternating."""
+    parser = options(__doc__, repeat=5)
     parser.add_argument("--node", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--ports", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--messages", type=int, help=argparse.SUPPRESS)
@@ -148,14 +146,12 @@ def main() -> None:
     for _ in range(repeat):
         for name, measure in ways.items():
             rates[name].append(measure())
-    table = Table(title="live: whole gradients of 17 MB over loopback")
-    for column in ("", "GB/s", "times iperf3"):
-        table.add_column(column, justify="right")
+    shown = table("live: whole gradients of 17 MB over loopback", "", "GB/s", "times iperf3")
     for name, measured in rates.items():
         median = sorted(measured)[repeat // 2] / 1e9
         times = ratio(measured, rates["iperf3"]) if "iperf3" in rates else "not installed"
-        table.add_row(name, f"{median:.2f}", times)
-    Console().print(table)
+        shown.add_row(name, f"{median:.2f}", times)
+    Console().print(shown)
 
 
 if __name__ == "__main__":

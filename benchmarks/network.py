@@ -1,9 +1,9 @@
-"""Flows a second of the simulated network, against SimGrid's C++ where that is installed (Debian: libsimgrid-dev).
+"""Flows per second of the simulated network, compared with SimGrid's C++ if installed (Debian: libsimgrid-dev).
 
-Both share links max-min fairly, or, with `--lv08`, as SimGrid's model LV08 has it, which is its default.
+Both share links max-min fairly or, with `--lv08`, by SimGrid's default model LV08.
 
-Every worker computes for a while, sends a message to each of its peers, and goes on when its own are delivered and its
-peers' have come: all-to-all, and on a sparse graph. SimGrid runs the same as `simgrid_mesh.cpp` beside this file.
+Each worker computes, sends a message to each peer, and continues when its messages are delivered and its peers' have
+arrived: all to all, and on a sparse graph. SimGrid runs the same in `simgrid_mesh.cpp`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import options, ratio
+from benchmarks.measuring import options, ratio, table
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import Lv08, Network, from_data
 from dlion_sim.simulation.carrier import Listener
@@ -53,13 +52,13 @@ LV08 = replace(TcpModel.of(Network(tcp=Lv08())), framing=Framing(1 / Lv08().band
 
 
 class Bulk(NamedTuple):
-    """Stands in for a message's body."""
+    """A placeholder for a message's body."""
 
     channel: Channel = Channel.DATA
 
 
 class Parcel(NamedTuple):
-    """Stands in for a message: only its size matters here."""
+    """A placeholder for a message of that size."""
 
     sender: int
     size: float
@@ -93,7 +92,7 @@ class Mesh(Listener):
             tcp=tcp,
         )
         self.round = [0] * workers
-        # By worker and round, as a peer may be a round ahead: parcels that are still to be delivered to or from it.
+        # Undelivered parcels to or from each worker by round, as a peer may be a round ahead.
         self.missing = [[2 * degree] * rounds for _ in range(workers)]
 
     def run(self) -> tuple[float, float]:
@@ -147,23 +146,21 @@ class SimGrid:
     def run(self, workers: int, rounds: int, degree: int) -> tuple[float, float]:
         """Virtual end and wall seconds."""
         command = [str(self._program), str(workers), str(rounds), str(SIZE), str(degree), *self._flags, *QUIET]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        virtual, wall = re.search(r"virtual=([\d.]+)s wall=([\d.]+)s", said).groups()  # type: ignore[union-attr]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        virtual, wall = re.search(r"virtual=([\d.]+)s wall=([\d.]+)s", output).groups()  # type: ignore[union-attr]
         return float(virtual), float(wall)
 
 
 def main() -> None:
-    """Run each workload `--repeat` times, taking turns with SimGrid."""
-    parser = options(__doc__)
-    parser.add_argument("--repeat", type=int, default=3)
+    """Run each workload `--repeat` times, alternating with SimGrid."""
+    parser = options(__doc__, repeat=3)
     parser.add_argument("--lv08", action="store_true", help="with SimGrid's factors and windows")
     arguments = parser.parse_args()
     tcp, flags = (LV08, LV08_FLAGS) if arguments.lv08 else (FAIR, FAIR_FLAGS)
     repeat, workloads = (1, SHORT) if arguments.short else (arguments.repeat, WORKLOADS)
     Mesh(4, 1, 3).run()  # compiles
-    table = Table(title="network: flows per wall second")
-    for column in ("workers", "peers", "flows", "dlion_sim", "SimGrid", "ratio", "virtual end", "difference"):
-        table.add_column(column, justify="right")
+    columns = ("workers", "peers", "flows", "dlion_sim", "SimGrid", "ratio", "virtual end", "difference")
+    shown = table("network: flows per wall second", *columns, names=0)
     with tempfile.TemporaryDirectory() as folder:
         simgrid = SimGrid(Path(folder), flags) if _has_simgrid() else None
         for workers, rounds, degree in workloads:
@@ -175,7 +172,7 @@ def main() -> None:
                     their_end, wall = simgrid.run(workers, rounds, degree)
                     theirs.append(wall)
             flows = workers * rounds * degree
-            table.add_row(
+            shown.add_row(
                 str(workers),
                 str(degree),
                 str(flows),
@@ -185,7 +182,7 @@ def main() -> None:
                 f"{end:.3f} s",
                 f"{abs(end / their_end - 1):.4%}" if simgrid else "-",
             )
-    Console().print(table)
+    Console().print(shown)
 
 
 def _has_simgrid() -> bool:

@@ -1,9 +1,9 @@
-"""Packet-hops a second of the packet-level network, against a plain event loop in C++ where g++ is installed.
+"""Packet-hops per second of the packet-level network, compared with a plain event loop in C++ if g++ is installed.
 
-Both have the same model: segments of 1448 bytes, host NICs that pull, ports with strict priorities that drop their tail
-and mark above a threshold, an acknowledgement for every second segment, DCTCP's window. A packet-hop is one packet, or
-acknowledgement, sent over one link. Seconds are those of the processor, as each uses one core and a machine may be
-shared. The C++ program is `packets.cpp` beside this file.
+Both have the same model: segments of 1448 bytes, host NICs that pull, ports with strict priorities, tail drop and
+marking above a threshold, an acknowledgement for every second segment, DCTCP's window. A packet-hop is one packet, or
+acknowledgement, over one link. Times are CPU seconds, as each uses one core and a machine may be shared. The C++
+program is `packets.cpp`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.fabric import Fabric
-from benchmarks.measuring import options, ratio
+from benchmarks.measuring import options, ratio, table
 from dlion_sim.simulation.packets.network import PacketNetwork, Port
 
 SOURCE = Path(__file__).with_name("packets.cpp")
@@ -33,7 +32,7 @@ UNBOUNDED = 1 << 40
 
 
 class Connection(NamedTuple):
-    """The way between two hosts, and back."""
+    """The paths between two hosts."""
 
     latency: float
     """Seconds one way."""
@@ -43,7 +42,7 @@ class Connection(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What a host sends."""
+    """A message of a host."""
 
     at: float
     """Seconds."""
@@ -53,7 +52,7 @@ class Message(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """What both programs are given."""
+    """The input of both programs."""
 
     ports: list[Port]
     connections: list[Connection]
@@ -62,7 +61,7 @@ class Workload(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What came of it."""
+    """The result of a workload."""
 
     hops: int
     cpu: float
@@ -72,7 +71,7 @@ class Run(NamedTuple):
 
 
 def leaf_spine(messages: int) -> Workload:
-    """144 hosts send messages of up to 400 kB to random others, at 0.6 of what their NICs carry."""
+    """144 hosts send messages of up to 400 kB to random others, at a load of 0.6."""
     fabric = Fabric(buffer=500e3, mark_above=100e3)
     chance = random.Random(0)
     connections: dict[tuple[int, int], int] = {}
@@ -92,7 +91,7 @@ def leaf_spine(messages: int) -> Workload:
 
 
 def incast(rounds: int) -> Workload:
-    """31 hosts of a star of 10 Gbps send 1 MB to the same one at once, every 50 ms."""
+    """31 hosts of a star of 10 Gbps send 1 MB to the same host at the same time, every 50 ms."""
     hosts, rate = 32, 10e9 / 8
     ports = [Port(rate)] * hosts + [Port(rate, buffer=500e3, mark_above=100e3)] * hosts
     routes = [Connection(10e-6, (host, hosts), (0, hosts + host)) for host in range(1, hosts)]
@@ -124,11 +123,11 @@ WORKLOADS: tuple[tuple[str, Callable[[int], Workload], int, int], ...] = (
     ("incast of 31, 10 Gbps", incast, 50, 1),
     ("WAN of 6 sites", wan, 10, 1),
 )
-"""Name, what makes it, how much of it, how much with `--short`."""
+"""Name, function, size, and size with `--short`."""
 
 
 def run(workload: Workload) -> Run:
-    """By the packet-level network."""
+    """Run a workload in the packet-level network."""
     network = PacketNetwork(workload.ports)
     for latency, there, back in workload.connections:
         network.connect([there], [back], latency=latency)
@@ -151,18 +150,18 @@ def run(workload: Workload) -> Run:
 
 
 class Plain:
-    """By the C++ program."""
+    """The C++ program."""
 
     def __init__(self, folder: Path) -> None:
         self._program = folder / "packets"
         subprocess.run(["g++", "-O3", "-std=c++17", str(SOURCE), "-o", str(self._program)], check=True)
 
     def run(self, workload: Workload) -> Run:
-        """Told as text, of which reading does not count."""
-        told = subprocess.run(
+        """Run a workload; reading it does not count."""
+        output = subprocess.run(
             [str(self._program)], input="\n".join(_lines(workload)), check=True, capture_output=True, text=True
         ).stdout
-        hops, cpu, median = re.search(r"hops=(\d+) cpu=([\d.]+) .*median=([\d.]+)", told).groups()  # type: ignore[union-attr]
+        hops, cpu, median = re.search(r"hops=(\d+) cpu=([\d.]+) .*median=([\d.]+)", output).groups()  # type: ignore[union-attr]
         return Run(int(hops), float(cpu), float(median))
 
 
@@ -177,15 +176,12 @@ def _lines(workload: Workload) -> Iterator[str]:
 
 
 def main() -> None:
-    """Run each workload `--repeat` times, taking turns with the C++ program."""
-    parser = options(__doc__)
-    parser.add_argument("--repeat", type=int, default=3)
-    arguments = parser.parse_args()
+    """Run each workload `--repeat` times, alternating with the C++ program."""
+    arguments = options(__doc__, repeat=3).parse_args()
     repeat = 1 if arguments.short else arguments.repeat
     run(incast(1))  # compiles
-    table = Table(title="packets: millions of packet-hops per CPU second")
-    for column in ("workload", "packet-hops", "dlion_sim", "C++", "ratio", "median completion", "C++'s"):
-        table.add_column(column, justify="right")
+    columns = ("workload", "packet-hops", "dlion_sim", "C++", "ratio", "median completion", "C++'s")
+    shown = table("packets: millions of packet-hops per CPU second", *columns)
     with tempfile.TemporaryDirectory() as folder:
         plain = Plain(Path(folder)) if shutil.which("g++") else None
         for name, make, size, short in WORKLOADS:
@@ -195,7 +191,7 @@ def main() -> None:
                 ours.append(run(workload))
                 if plain:
                     theirs.append(plain.run(workload))
-            table.add_row(
+            shown.add_row(
                 name,
                 f"{ours[0].hops:,}",
                 _rate(ours),
@@ -204,7 +200,7 @@ def main() -> None:
                 f"{ours[0].median * 1e3:.3f} ms",
                 f"{theirs[0].median * 1e3:.3f} ms" if plain else "-",
             )
-    Console().print(table)
+    Console().print(shown)
 
 
 def _rate(runs: list[Run]) -> str:

@@ -20,35 +20,35 @@ from dlion_sim.simulation.packets.network import CLASSES, PacketNetwork
 from dlion_sim.simulation.packets.parts import Bounded, Endpoint
 
 BACKWARD = 20e-3
-"""Seconds of a backward pass, in which tensors get ready one after another, the last layer's first."""
+"""Seconds of a backward pass, in which tensors become ready one after another, the last layer first."""
 FORWARD = 10e-3
 """Seconds from the end of a round to the next backward pass."""
 FRONT = 0.5
-"""Small values of that part of the variables may be dropped before others."""
+"""The share of the variables whose small values may be dropped before others."""
 HEADER = 100
-"""Bytes of a message beside its values."""
+"""Bytes of a message besides its values."""
 JITTER = 1e-3
-"""Seconds by which workers' passes begin apart, at most."""
+"""The greatest difference (s) between the begins of workers' passes."""
 SLICE = 200_000
 """Bytes of a message, at most: larger tensors go in several, to several servers. P3's 50,000 parameters (recalled)."""
 
 
 @dataclass(frozen=True)
 class Transport:
-    """What carries messages, and what switches do with its packets."""
+    """A transport, and the treatment of its packets in switches."""
 
     name: str
     endpoint: Endpoint
     fabric: Fabric
     spray: bool = False
     by_size: bool = False
-    """Whether queues go by what is left of messages."""
+    """Whether queues are ordered by the rest of messages."""
     bound: float = 0.0
-    """The part of a message that may be missing, if it is one that `Bounded` endpoints send."""
+    """The share of a message that may be missing, with `Bounded` endpoints."""
 
 
 class Message(NamedTuple):
-    """A part of a gradient, as all workers send it."""
+    """A part of a gradient, sent by every worker."""
 
     ready: float
     """Seconds after the backward pass began."""
@@ -59,29 +59,29 @@ class Message(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A message that has arrived."""
+    """An arrived message."""
 
     completion: float
-    """Seconds from when it was ready until its server had it."""
+    """Seconds from its readiness until its arrival."""
     size: int
     """Bytes."""
     resent: int
-    """Bytes of it that were sent again."""
+    """Retransmitted bytes."""
     lost: int
-    """Bytes of it that are missing."""
+    """Missing bytes."""
 
 
 class Outcome(NamedTuple):
-    """Of some rounds."""
+    """The result of some rounds."""
 
     messages: list[Sent]
     rounds: list[float]
-    """Seconds from the first backward pass's begin until all messages were there."""
+    """Seconds from the begin of the first backward pass until all messages have arrived."""
 
 
 @cache
 def messages() -> tuple[Message, ...]:
-    """What a worker sends in a round: the variables of ResNet-18, the last first."""
+    """A worker's messages in a round: the variables of ResNet-18, the last first."""
     sizes = [4 * variable.numel() for variable in resnet18((3, 32, 32), 10).parameters()]
     found = []
     for place in reversed(range(len(sizes))):
@@ -91,14 +91,14 @@ def messages() -> tuple[Message, ...]:
 
 
 def run(transport: Transport, rounds: int, seed: int, hosts: int | None = None) -> Outcome:
-    """Some rounds among the fabric's hosts, or a few of them; `seed` draws places, paths and jitter.
+    """Run rounds among the fabric's hosts, or some of them; `seed` determines hosts, paths and jitter.
 
-    Every host is a worker, and in turn the server of a message: its own of those go nowhere.
+    Every host is a worker, and servers of messages alternate; messages to the own host are not sent.
     """
     fabric, chance = transport.fabric, random.Random(seed)
     members = chance.sample(range(fabric.hosts), hosts or fabric.hosts)
     network = PacketNetwork(fabric.ports, spray=transport.spray, by_size=transport.by_size, seed=seed)
-    ways = {pair: _connect(network, transport, *pair, chance) for pair in permutations(members, 2)}
+    connections = {pair: _connect(network, transport, *pair, chance) for pair in permutations(members, 2)}
     traffic = Traffic(network, transport)
     times = []
     for _ in range(rounds):
@@ -111,14 +111,14 @@ def run(transport: Transport, rounds: int, seed: int, hosts: int | None = None) 
         ):
             if worker != server:
                 traffic.advance(ready)
-                traffic.send(ways[worker, server], message)
+                traffic.send(connections[worker, server], message)
         traffic.finish()
         times.append(traffic.latest - began)
     return Outcome(traffic.sent, times)
 
 
 class Traffic:
-    """Messages over a network, of which it notes what has become."""
+    """Messages over a network, with their results."""
 
     def __init__(self, network: PacketNetwork, transport: Transport) -> None:
         self._network = network
@@ -126,15 +126,15 @@ class Traffic:
         self._bound = transport.bound
         self._ready: dict[int, tuple[float, Message]] = {}
         self._waiting: defaultdict[int, deque[tuple[float, Message]]] = defaultdict(deque)
-        """By connection: one under way, if some of it may be missing, and those after it."""
+        """By connection: the bounded message in transit, and those after it."""
         self._connections: dict[int, int] = {}
         self._completions: dict[int, float] = {}
         self.sent: list[Sent] = []
         self.latest = 0.0
-        """When the last message arrived (seconds)."""
+        """The arrival of the last message (s)."""
 
     def send(self, connection: int, message: Message) -> None:
-        """A message is ready now."""
+        """Send a message."""
         now = self._network.now
         if not self._is_bounded:
             self._ready[self._network.send(connection, message.size)] = now, message
@@ -151,7 +151,7 @@ class Traffic:
         self._ready[number], self._connections[number] = (ready, message), connection
 
     def advance(self, until: float) -> None:
-        """Let the network go on until then."""
+        """Advance the network to a time (s)."""
         is_up_to_date = False
         while not is_up_to_date:
             news, is_up_to_date = self._network.step(until)
@@ -163,7 +163,7 @@ class Traffic:
                     self._end(number)
 
     def finish(self) -> None:
-        """Let all messages arrive. Raises RuntimeError if some never do."""
+        """Advance until all messages have arrived. Raises RuntimeError if some never do."""
         self.advance(math.inf)
         if self._ready:
             raise RuntimeError(f"{len(self._ready)} messages never arrived")
@@ -184,7 +184,7 @@ class Traffic:
 
 @cache
 def cut_of(message: Message) -> Cut:
-    """As `transport.cutting` cuts it: every other packet is taken for one of large values, which go first."""
+    """Cut a message like `bounded_loss.cutting`: every other packet has large values, which are sent first."""
     count = -(-message.size // PAYLOAD)
     payloads = np.full(count, PAYLOAD, np.int64)
     payloads[-1] -= count * PAYLOAD - message.size

@@ -1,7 +1,7 @@
-"""Wall time and peak memory of whole simulations as workers are added: a sparse graph, and everyone with everyone.
+"""Wall time and peak memory of whole simulations by the number of workers, on a sparse graph and all to all.
 
 Real gradients of the digits MLP, batches of 32. On the graph workers mix parameters with eight neighbours (D-PSGD); all
-to all, they send whole gradients (Baseline), which makes n^2 messages an iteration. Each case is a process of its own.
+to all, they send whole gradients (Baseline), n^2 messages per iteration. Each case runs in its own process.
 The reference is the same system with 64 workers.
 """
 
@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import options
+from benchmarks.measuring import options, table
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.simulate import simulate
 
@@ -37,7 +36,7 @@ SYSTEMS = {
 
 def run(kind: str, workers: int, iterations: int) -> dict[str, float]:
     """One simulation: wall seconds from the scenario to the finished run folder, and the process's peak memory."""
-    _simulate(kind, 16, 1)  # loads what is loaded once
+    _simulate(kind, 16, 1)  # imports and compiles
     began = time.perf_counter()
     _simulate(kind, workers, iterations)
     seconds = time.perf_counter() - began
@@ -54,7 +53,7 @@ def _simulate(kind: str, workers: int, iterations: int) -> None:
                 "dataset": "digits",
                 "model": "mlp",
                 "batch_size": 32,
-                "partition": "shared",  # the digits are too few to deal out
+                "partition": "shared",  # there are too few digits to partition
                 "evaluate_every": "1000 s",
             },
             "cluster": {
@@ -74,7 +73,7 @@ def _simulate(kind: str, workers: int, iterations: int) -> None:
 
 
 def in_process_of_its_own(kind: str, workers: int, iterations: int) -> dict[str, float]:
-    """What `run` returns."""
+    """The result of `run`, in its own process."""
     command = [sys.executable, "-m", "benchmarks.scale", "--only", kind, str(workers), str(iterations)]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     measured: dict[str, float] = json.loads(said.splitlines()[-1])
@@ -90,15 +89,14 @@ def main() -> None:
     if only:
         print(json.dumps(run(only[0], int(only[1]), int(only[2]))))
         return
-    table = Table(title="scale: digits MLP")
-    for column in ("", "workers", "iterations", "wall", "peak memory", "ms a worker-iteration", "times 64 workers'"):
-        table.add_column(column, justify="right")
+    columns = ("", "workers", "iterations", "wall", "peak memory", "ms per worker-iteration", "times 64 workers'")
+    shown = table("scale: digits MLP", *columns)
     for kind, sizes in (SHORT if arguments.short else CASES).items():
         measured = {size: in_process_of_its_own(kind, *size) for size in sizes}
         each = {size: result["seconds"] / (size[0] * size[1]) for size, result in measured.items()}
         reference = next(value for (workers, _), value in each.items() if workers == REFERENCE)
         for (workers, iterations), result in measured.items():
-            table.add_row(
+            shown.add_row(
                 kind,
                 str(workers),
                 str(iterations),
@@ -107,7 +105,7 @@ def main() -> None:
                 f"{each[workers, iterations] * 1e3:.2f}",
                 f"{each[workers, iterations] / reference:.2f}",
             )
-    Console().print(table)
+    Console().print(shown)
 
 
 if __name__ == "__main__":

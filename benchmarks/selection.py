@@ -7,21 +7,20 @@ from collections.abc import Callable
 
 import torch
 from rich.console import Console
-from rich.table import Table
 from torch import Tensor
 
-from benchmarks.measuring import options, ratio
+from benchmarks.measuring import options, ratio, table
 from dlion_sim.learning import Layout, build
 from dlion_sim.learning.memory import kept_memory
 from dlion_sim.protocol.exchange.selection import Ranking
 
 LINKS_MBPS = (100, 50, 35, 20, 10)
 ITERATION_SECONDS = 0.5
-"""A link carries what it can in one iteration, at 8 bytes an entry."""
+"""A link carries its budget of one iteration, at 8 bytes per entry."""
 
 
 def pack(gradient: Tensor, layout: Layout) -> list[tuple[Tensor, Tensor]]:
-    """What each link carries: indices and values."""
+    """Indices and values for each link."""
     ranking = Ranking(gradient, layout)
     counts = [int(mbps * 1e6 / 8 * ITERATION_SECONDS / 8) for mbps in LINKS_MBPS]
     return list(ranking.selections(ranking.thresholds(counts)).values())
@@ -35,10 +34,8 @@ def seconds(function: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Take turns with a copy, on a gradient whose magnitudes spread over decades, as real ones do."""
-    parser = options(__doc__)
-    parser.add_argument("--repeat", type=int, default=21)
-    arguments = parser.parse_args()
+    """Alternate with a copy, on a gradient whose magnitudes spread over decades, like real ones."""
+    arguments = options(__doc__, repeat=21).parse_args()
     repeat = 1 if arguments.short else arguments.repeat
     torch.set_num_threads(1)
     layout = Layout.of(build("tutorial_cnn", (3, 32, 32), 10, seed=0))
@@ -52,12 +49,12 @@ def main() -> None:
         packs.append(seconds(lambda: pack(gradient, layout)))
     megabytes = gradient.nbytes / 1e6
     copy, packing = sorted(copies)[repeat // 2], sorted(packs)[repeat // 2]
-    table = Table(title=f"selection: {megabytes:.1f} MB, one thread, five links")
-    for column in ("", "ms", "GB/s of gradient", "times one copy"):
-        table.add_column(column, justify="right")
-    table.add_row("one copy", f"{copy * 1e3:.2f}", f"{megabytes / copy / 1e3:.1f}", "1")
-    table.add_row("select and pack", f"{packing * 1e3:.2f}", f"{megabytes / packing / 1e3:.1f}", ratio(packs, copies))
-    Console().print(table)
+    shown = table(
+        f"selection: {megabytes:.1f} MB, one thread, five links", "", "ms", "GB/s of gradient", "times one copy"
+    )
+    shown.add_row("one copy", f"{copy * 1e3:.2f}", f"{megabytes / copy / 1e3:.1f}", "1")
+    shown.add_row("select and pack", f"{packing * 1e3:.2f}", f"{megabytes / packing / 1e3:.1f}", ratio(packs, copies))
+    Console().print(shown)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What GPUs of Amazon's instances wait for each other: Stash's claims (ICDCS 2023, arXiv 2208.14344), simulated.
+"""Stalls of GPUs in Amazon's instances: Stash's claims (ICDCS 2023, arXiv 2208.14344), simulated.
 
-Instances are micro-clouds of GPUs, joined by PCIe or NVLink, or two of them by the network. An iteration is simulated
-with one GPU alone and with all, as `dlion stalls` does it, for networks by the sizes of their variables and what they
-cost. Writes CSVs of all runs, the claims in Markdown and two figures to `--output`; docs/stash.md has the results.
+Instances are micro-clouds of GPUs, connected by PCIe or NVLink, or two of them by the network. An iteration is
+simulated with one GPU and with all, like `dlion stalls`, for networks by the sizes of their variables and their costs.
+Writes CSVs of all runs, the claims in Markdown and two figures to `--output`; docs/stash.md has the results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.architectures import NETWORKS
 from benchmarks.instances import ALONE, ONE, TWO, Placement, batch, gpu, samples, scenario
-from benchmarks.measuring import options
+from benchmarks.measuring import options, table
 from benchmarks.stash_claims import Claim, claims
 from benchmarks.stash_figures import draw_features, draw_stalls
 from dlion_sim.simulation import simulate
@@ -31,23 +31,23 @@ from dlion_sim.studies.stalls import variants
 STUDIED = ("alexnet", "squeezenet", "shufflenet", "mobilenet", "resnet18", "resnet50", "vgg11", "bert_large")
 """Stash's small and large models."""
 FAMILIES = tuple(name for name in NETWORKS if name.startswith(("resnet", "vgg")))
-"""Of its study of layers, as far as what they are is known."""
+"""Networks of its study of layers, as far as known."""
 LARGEST = Placement("p3.16xlarge"), Placement("p3.8xlarge", 2)
-"""What the families are studied on."""
+"""Placements of these families."""
 SHORT = ("resnet10", "vgg11"), ("resnet10", "resnet18_no_norm", "vgg11"), (ONE[2], *LARGEST)
 ITERATIONS = 1
-"""Machines are equal and nothing changes: others take as long, within 0.5 %."""
+"""Machines are equal and constant: further iterations take equal times within 0.5 %."""
 
 
 class Case(NamedTuple):
-    """What is simulated."""
+    """A network on a placement."""
 
     network: str
     placement: Placement
 
 
 def outcome(case: Case) -> tuple[Case, float, float]:
-    """What an iteration takes one GPU alone, and all GPUs of the placement (s)."""
+    """The duration of an iteration of one GPU, and of all GPUs of the placement (s)."""
     names, planned = variants(scenario(*case), ITERATIONS)
     scenarios = {variant.name: variant.scenario for variant in planned}
     with TemporaryDirectory() as folder:
@@ -61,10 +61,10 @@ def outcome(case: Case) -> tuple[Case, float, float]:
 
 
 def tabulated(simulated: Iterable[tuple[Case, float, float]]) -> pd.DataFrame:
-    """A row a network and placement, those of one GPU among them; seconds are of an iteration.
+    """A row for each network and placement, also of one GPU; seconds are of an iteration.
 
-    `interconnect` is (T1 - T0) / T1, with T1 of the one instance with as many GPUs; `network` is by how much more than
-    that an iteration of two instances takes, in parts of T1.
+    `interconnect` is (T1 - T0) / T1, with T1 of the one instance with as many GPUs; `network` is the
+    additional time of two instances, in parts of T1.
     """
     seconds = {case: (alone, together) for case, alone, together in simulated}
     rows = []
@@ -99,33 +99,32 @@ def _row(name: str, placement: Placement, alone: float, whole: float, together: 
 
 
 def shown(rows: pd.DataFrame) -> Table:
-    """What GPUs wait, and what epochs take and cost; of each network the least of both is marked."""
-    table = Table(title="an iteration's time that GPUs wait; epochs in hours and dollars, * the least")
-    for column in ("model", "instances", "ms alone", "ms", "waiting", "if overlapped", "epoch h", "epoch $"):
-        table.add_column(column, justify="left" if column in ("model", "instances") else "right")
+    """Waits of GPUs, and times and costs of epochs; the minima of each network are marked."""
+    columns = ("model", "instances", "ms alone", "ms", "waiting", "if overlapped", "epoch h", "epoch $")
+    made = table("waits of GPUs in an iteration; epochs in hours and dollars, * the least", *columns, names=2)
     for name, each in rows.groupby("network", sort=False):
         for _, row in each.iterrows():
             epochs = (f"{row[what]:.3g}{'*' * bool(row[what] == each[what].min())}" for what in ("epoch h", "epoch $"))
             times = (f"{1e3 * row[what]:.4g}" for what in ("alone s", "iteration s"))
             waits = (f"{row[what]:.1%}" for what in ("waiting", "waiting, overlapped"))
-            table.add_row(str(name), row["instances"], *times, *waits, *epochs)
-        table.add_section()
-    return table
+            made.add_row(str(name), row["instances"], *times, *waits, *epochs)
+        made.add_section()
+    return made
 
 
-def compared(told: list[Claim]) -> Table:
-    """The claims beside what came of them here."""
-    table = Table(title="claims", box=SIMPLE_HEAD)
+def compared(found: list[Claim]) -> Table:
+    """The claims and their results here."""
+    made = Table(title="claims", box=SIMPLE_HEAD)
     for column in Claim._fields:
-        table.add_column(column.replace("_", " "))
-    for claim in told:
-        table.add_row(*claim)
-    return table
+        made.add_column(column.replace("_", " "))
+    for claim in found:
+        made.add_row(*claim)
+    return made
 
 
-def markdown(told: list[Claim]) -> str:
-    """Likewise."""
-    lines = [[field.replace("_", " ") for field in Claim._fields], ["---"] * len(Claim._fields), *told]
+def markdown(found: list[Claim]) -> str:
+    """The same in Markdown."""
+    lines = [[field.replace("_", " ") for field in Claim._fields], ["---"] * len(Claim._fields), *found]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -136,7 +135,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at a time")
     arguments = parser.parse_args()
     studied, families, places = SHORT if arguments.short else (STUDIED, FAMILIES, (*ONE, *TWO))
-    # BERT does not fit into a K80's memory with Stash's batches, and Stash has it on V100s alone.
+    # Stash has BERT on V100s only: with its batches it does not fit into a K80's memory.
     cases = [Case(name, place) for name in studied for place in places if name != "bert_large" or gpu(place) == "V100"]
     of_families = [Case(name, place) for name in families for place in LARGEST]
     with ProcessPoolExecutor(arguments.processes) as executor:
@@ -144,15 +143,15 @@ def main() -> None:
     rows = tabulated(each for each in simulated if each[0] in cases)
     by_family = tabulated(each for each in simulated if each[0] in of_families)
     by_family = by_family[by_family["instances"].isin([place.name for place in LARGEST])]
-    told = claims(rows, by_family)
+    found = claims(rows, by_family)
     console = Console()
     console.print(shown(rows))
-    console.print(compared(told))
+    console.print(compared(found))
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
         rows.to_csv(arguments.output / "stash.csv", index=False, float_format="%.5g")
         by_family.to_csv(arguments.output / "families.csv", index=False, float_format="%.5g")
-        (arguments.output / "claims.md").write_text(markdown(told))
+        (arguments.output / "claims.md").write_text(markdown(found))
         draw_stalls(arguments.output / "stalls.png", rows)
         draw_features(arguments.output / "families.png", by_family)
 

@@ -1,4 +1,4 @@
-"""What Stash claims of stalls in the cloud, beside what simulations come to."""
+"""Stash's claims on stalls in the cloud, and results of simulations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dlion_sim.analysis.stalls.macroscopic import fit
 
 
 class Claim(NamedTuple):
-    """A claim, and whether it is so here."""
+    """A claim, and its result here."""
 
     claim: str
     published: str
@@ -23,7 +23,7 @@ class Claim(NamedTuple):
 
 
 def claims(rows: pd.DataFrame, families: pd.DataFrame) -> list[Claim]:
-    """Of the table of all runs, and that of the families of networks."""
+    """The claims, from the table of all runs and that of the families of networks."""
     two = [place for place in TWO if place.name in {*rows["instances"]}]
     return [_interconnect(rows), *(_network(rows, place) for place in two), *_dear(rows), *_features(families)]
 
@@ -51,12 +51,12 @@ def _network(rows: pd.DataFrame, two: Placement) -> Claim:
 
 
 def _dear(rows: pd.DataFrame) -> Iterator[Claim]:
-    """What is fastest and cheapest, and an instance that is slower than one of a lower price."""
+    """The fastest and cheapest instances, and one that is slower than a cheaper one."""
     ones = [place for place in ONE if place.name in {*rows["instances"]}]
     dearest, networks = max(ones, key=lambda place: place.price), rows["network"].nunique()
     fastest, cheapest = (_best(rows, measure) for measure in ("epoch h", "epoch $"))
-    told = ", ".join(f"{name} for {count}" for name, count in cheapest.items())
-    here = f"{dearest.name} is fastest for {fastest[dearest.name]} of {networks}; an epoch is cheapest on {told}"
+    counts = ", ".join(f"{name} for {count}" for name, count in cheapest.items())
+    here = f"{dearest.name} is fastest for {fastest[dearest.name]} of {networks}; an epoch is cheapest on {counts}"
     yield Claim("dear instances are not always the best", "yes", here, _agreed(cheapest[dearest.name] < networks))
     hours = rows.pivot(index="network", columns="instances", values="epoch h")
     slower = {
@@ -70,12 +70,12 @@ def _dear(rows: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _best(rows: pd.DataFrame, measure: str) -> Counter[str]:
-    """For how many networks which instances have the least of it."""
+    """The number of networks for which each placement has the minimum."""
     return Counter(str(each.sort_values(measure).iloc[0]["instances"]) for _, each in rows.groupby("network"))
 
 
 def _features(families: pd.DataFrame) -> Iterator[Claim]:
-    """What of stalls is by messages and what by bytes, as the fitted model of two numbers tells it."""
+    """Shares of stalls by messages and by bytes, by the fitted model."""
     ((two, one),) = ((two, one) for two, one in TWO.items() if two.name in {*families["instances"]})
     single, double = (_of(families, place) for place in (one, two))
     hops = 2 * (one.gpus - 1)

@@ -1,4 +1,4 @@
-"""Figures of what GPUs of instances wait for each other."""
+"""Figures of stalls of GPUs in instances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKS = {"resnet": "o", "vgg": "^"}
 
 
 def draw_stalls(file: Path, rows: pd.DataFrame) -> None:
-    """What part of an iteration GPUs wait, by model and instances."""
+    """Draw the share of an iteration that GPUs wait, by model and instances."""
     rows = rows[rows["waiting"] > 0]
     networks, places = (list(dict.fromkeys(rows[column])) for column in ("network", "instances"))
     with drawing(file, height=2.8, width=WIDE) as figure:
@@ -28,17 +28,17 @@ def draw_stalls(file: Path, rows: pd.DataFrame) -> None:
 
 
 def draw_features(file: Path, families: pd.DataFrame) -> None:
-    """What an iteration of each network waits on one instance and on two, by its variables and by its parameters."""
+    """Draw the wait of an iteration on one instance and on two, by the network's variables and parameters."""
     waits = families["iteration s"] - families["alone s"]
-    told = families.assign(wait=1e3 * waits, family=families["network"].str.extract(r"([a-z]+)", expand=False))
-    told["millions"] = told["parameters"] / 1e6
+    rows = families.assign(wait=1e3 * waits, family=families["network"].str.extract(r"([a-z]+)", expand=False))
+    rows["millions"] = rows["parameters"] / 1e6
     with drawing(file, height=2.8, width=WIDE) as figure:
         for panel, (column, label) in zip(
             figure.subplots(1, 2, sharey=True),
             {"variables": "Variables", "millions": "Parameters (millions)"}.items(),
             strict=True,
         ):
-            for number, (place, of_place) in enumerate(told.groupby("instances", sort=False)):
+            for number, (place, of_place) in enumerate(rows.groupby("instances", sort=False)):
                 for family, each in of_place.groupby("family"):
                     panel.plot(
                         *(each[column], each["wait"], _MARKS[str(family)]),
@@ -47,7 +47,7 @@ def draw_features(file: Path, families: pd.DataFrame) -> None:
                         label=f"{str(family).replace('resnet', 'ResNets').replace('vgg', 'VGGs')} on {place}",
                     )
             panel.set_xlabel(label)
-            make_logarithmic(panel, "x", told[column].max() / told[column].min())
-            make_logarithmic(panel, "y", told["wait"].max() / told["wait"].min())
+            make_logarithmic(panel, "x", rows[column].max() / rows[column].min())
+            make_logarithmic(panel, "y", rows["wait"].max() / rows["wait"].min())
         figure.axes[0].set_ylabel("Waiting for messages\n(ms of an iteration)")
         legend_below(figure, *figure.axes[0].get_legend_handles_labels())

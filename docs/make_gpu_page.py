@@ -88,7 +88,7 @@ def _steps(told: Told) -> Cells:
 
 def _goals(told: Told) -> Cells:
     for goal in goals(told):
-        yield goal.what, goal.wanted, goal.told, goal.outcome
+        yield goal.what, goal.wanted, goal.figure, goal.outcome
 
 
 def _rates(told: Told) -> Cells:

@@ -1,4 +1,4 @@
-"""The container's file holds together: what it copies and runs is there, and nothing in it is left to chance."""
+"""The Dockerfile copies and runs what exists, with fixed versions."""
 
 import json
 import re
@@ -20,7 +20,7 @@ OF_THE_BASE = {"pip", "useradd"}
 
 
 def faults(text: str) -> set[str]:
-    """What is wrong with such a file."""
+    """The faults of a Dockerfile."""
     joined = re.sub(r"\\\n", " ", re.sub(r"^ *#.*\n", "", text, flags=re.MULTILINE))
     steps = [(word, rest) for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line)]
     copied: list[str] = []
@@ -77,19 +77,19 @@ def test_faults_are_found(what, instead, fault):
     assert fault in faults(DOCKERFILE.replace(what, instead))
 
 
-def test_nothing_is_sent_to_the_builder_that_is_not_copied():
+def test_only_copied_files_are_sent_to_the_builder():
     kept = {line.removeprefix("!") for line in IGNORED if line.startswith("!")}
     assert kept == {name for name in kept if re.search(rf"^COPY .*\b{re.escape(name)}\b", DOCKERFILE, re.MULTILINE)}
     assert "*" in IGNORED
 
 
-def test_the_readme_runs_it_as_it_says():
+def test_the_readmes_commands_are_those_of_the_file():
     commands = re.findall(r"docker (?:build|run) [^`\n]+", (ROOT / "README.md").read_text())
     assert len(commands) == 2
     assert all(f"#     {command}\n" in DOCKERFILE for command in commands)
 
 
-def test_it_says_what_emulation_needs():
+def test_requirements_of_emulation_are_stated():
     assert "(--privileged)" in DOCKERFILE
     assert "`emulation`" in DOCKERFILE
     assert "emulation" in PROJECT["optional-dependencies"]

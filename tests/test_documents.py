@@ -1,4 +1,4 @@
-"""The documents beside the README: what they point to is there, and they agree with the package."""
+"""Documents: links, layout, and agreement with the package."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=place)
-def test_what_a_page_points_to_is_there(page):
+def test_links_of_pages_exist(page):
     for target in links(page):
         if re.match(r"[a-z]+:", target):
             assert re.fullmatch(r"https://[\w.-]+\.[a-z]+(:\d+)?(/[\w./?=&%+~#-]*)?", target), target
@@ -44,7 +44,7 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=place)
-def test_a_page_is_read_alike_everywhere(page):
+def test_lists_render_alike_everywhere(page):
     """GitHub takes lists behind a line of text for lists, and less than four spaces as inside one; others do not."""
     lines = ["", *without_blocks(page).splitlines()]
     for before, line in pairwise(lines):
@@ -60,14 +60,14 @@ def test_pictures_in_svg_are_small():
     assert {place(each): size for each in pictures if (size := each.stat().st_size) > 150_000} == {}
 
 
-def test_the_readme_points_to_every_page():
+def test_the_readme_links_every_page():
     readme = (ROOT / "README.md").read_text()
     beside = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "CITATION.cff"]
     pages = {page.relative_to(ROOT).as_posix() for page in beside} - {"README.md"}
     assert pages == {page for page in pages if f"]({page})" in readme}
 
 
-def test_the_citation_is_of_this_package():
+def test_the_citation_agrees_with_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert citation["cff-version"] == "1.2.0"
@@ -78,20 +78,20 @@ def test_the_citation_is_of_this_package():
     ]
 
 
-def test_the_changelog_tells_of_this_version_and_wire_format():
+def test_the_changelog_has_the_version_and_wire_format():
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert PROJECT["version"] in changelog
     assert f"`{frames._MAGIC.decode()}`" in changelog
 
 
-def test_the_oracle_test_that_is_shown_passes():
+def test_the_shown_oracle_test_passes():
     (code,) = re.findall(r"^ +```python\n(.*?)^ +```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
     shown: dict = {}
     exec(dedent(code), shown)
     shown["test_it_is_baseline"]()
 
 
-def test_the_scenario_with_prices_is_one():
+def test_the_shown_scenario_with_prices_is_valid():
     (text,) = re.findall(r"```yaml\n(name: .*?)```", (ROOT / "docs" / "cost.md").read_text(), re.DOTALL)
     prices = tariff(from_data(yaml.safe_load(text)))
     assert prices["per_hour"] == [3.06, 3.06, 12.24, 0.12]

@@ -29,7 +29,7 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_its_commands_run_and_draw_its_figure(here, name, monkeypatch):
+def test_commands_run_and_draw_the_figure(here, name, monkeypatch):
     page = here / "examples" / name / "README.md"
     for arguments in commands(page):
         match arguments:
@@ -42,7 +42,7 @@ def test_its_commands_run_and_draw_its_figure(here, name, monkeypatch):
     assert [file.name for file in here.glob("*.png")] == [figure]
 
 
-def test_all_are_listed_and_learn_what_needs_no_download():
+def test_all_examples_are_listed_and_need_no_download():
     page = (ROOT / "examples" / "README.md").read_text()
     assert sorted(re.findall(r"\]\((\w+)/README\.md\)", page)) == EXAMPLES
     for name in EXAMPLES:

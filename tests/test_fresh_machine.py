@@ -1,4 +1,4 @@
-"""Tests need neither a network nor data sets: whatever asks for one fails, on any machine."""
+"""Tests without permission to use a network or a data set fail on any machine."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from tests.fresh_machine import REQUIRED, found_or_skipped
 REFUSED = pytest.raises(pytest.fail.Exception, match="a test must need no network")
 
 
-def test_a_test_that_asks_another_machine_fails():
+def test_connecting_to_another_machine_fails():
     with REFUSED:
         socket.create_connection(("198.51.100.1", 80), timeout=0.01)
     with closing(socket.socket(socket.AF_INET6)) as six, REFUSED:
@@ -24,7 +24,7 @@ def test_a_test_that_asks_another_machine_fails():
         socket.getaddrinfo("example.org", 80)
 
 
-def test_a_test_may_connect_to_this_machine():
+def test_connecting_to_this_machine_is_allowed():
     own = "127.0.0.1"
     with socket.create_server((own, 0)) as server:
         socket.create_connection(("localhost", server.getsockname()[1])).close()
@@ -37,15 +37,13 @@ def test_a_test_may_connect_to_this_machine():
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar10_halved", "cifar10_unit", "cifar100", "fashion_mnist", "mnist"])
-def test_a_test_that_loads_data_without_asking_for_them_fails(name):
+def test_loading_data_without_the_fixture_fails(name):
     assert "DLION_DATA" not in os.environ
     with REFUSED:
         load(name)
 
 
-def test_data_that_are_asked_for_are_found_or_the_test_is_skipped_or_fails_where_they_are_required(
-    tmp_path, monkeypatch
-):
+def test_missing_data_skip_the_test_or_fail_it_if_required(tmp_path, monkeypatch):
     monkeypatch.delenv(REQUIRED, raising=False)
     (tmp_path / "here").mkdir()
     assert found_or_skipped(tmp_path, "here") == tmp_path / "here"

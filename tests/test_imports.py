@@ -1,4 +1,4 @@
-"""Who may import whom: the house that docs/architecture.md describes."""
+"""Import rules of packages, as in docs/architecture.md."""
 
 import ast
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_leaves_import_nothing_but_leaves(leaf):
         ("results", "from dlion_sim import *"),
     ],
 )
-def test_what_a_package_may_not_import_is_seen_however_it_is_written(package, source):
+def test_forbidden_imports_are_found_in_every_form(package, source):
     assert strays(source, MAY_IMPORT[package] | {package})
 
 
@@ -111,7 +111,7 @@ def test_what_a_package_may_not_import_is_seen_however_it_is_written(package, so
         ("results", "import dlion_simulator, numpy.random"),
     ],
 )
-def test_what_a_package_may_import_is_let_pass_however_it_is_written(package, source):
+def test_allowed_imports_pass_in_every_form(package, source):
     assert not strays(source, MAY_IMPORT[package] | {package})
 
 
@@ -120,16 +120,16 @@ def test_relative_imports_are_refused():
         imported("from . import simulation")
 
 
-def test_every_package_has_its_rule():
+def test_every_package_has_a_rule():
     assert {folder.name for folder in ROOT.iterdir() if (folder / "__init__.py").exists()} == set(MAY_IMPORT)
 
 
 @pytest.mark.parametrize("package", ["protocol", "bounded_loss"])
-def test_the_protocol_knows_neither_clock_nor_socket(package):
+def test_the_protocol_does_no_io(package):
     for file in (ROOT / package).rglob("*.py"):
         assert not IO & {name.partition(".")[0] for name in imported(file.read_text())}, file
 
 
-def test_learning_names_no_keys_of_scenarios():
+def test_learning_does_not_name_keys_of_scenarios():
     for file in (ROOT / "learning").rglob("*.py"):
         assert "workload." not in file.read_text(), file

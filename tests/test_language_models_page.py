@@ -1,4 +1,4 @@
-"""The page on language models works as it stands."""
+"""The commands and claims of the page on language models."""
 
 import re
 import shlex
@@ -53,20 +53,20 @@ def test_workers_exchange_once_a_period(runs):
     assert len(runs["ring"].transfers()) == 4 * 2 * 3 * 20 / 5
 
 
-def test_adapters_are_all_that_is_sent(runs):
+def test_only_adapters_are_sent(runs):
     adapters = 2 * 4 * (16 + 48)
     assert runs["adapters"].manifest["parameters"] == adapters
     assert 0 < payload(runs["adapters"]) - 4 * adapters < 64
     assert payload(runs["small"]) > 10 * payload(runs["adapters"])
 
 
-def test_a_larger_model_is_charged(runs):
+def test_costs_are_those_of_a_larger_model(runs):
     assert payload(runs["charged"]) == pytest.approx(4 * 1.3e9, rel=1e-6)
     assert runs["charged"].summary["cost_as"] == {"parameters": "1.3 B", "flops": "16 TFLOP"}
 
 
 @pytest.mark.parametrize("workers", [4, 16])
-def test_its_table_of_routes_and_precisions_is_of_short_runs(tmp_path, workers):
+def test_the_table_of_routes_and_precisions_is_current(tmp_path, workers):
     """Megabytes of an exchange: sent, and of these between the clouds."""
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "small.yaml").write_text(text)
@@ -83,7 +83,7 @@ def test_its_table_of_routes_and_precisions_is_of_short_runs(tmp_path, workers):
     assert f"| {workers} | {' | '.join(cells)} |" in PAGE
 
 
-def test_a_ring_of_few_bytes_takes_longer_as_the_page_says(runs, tmp_path, monkeypatch):
+def test_the_times_with_and_without_a_ring_are_current(runs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     Path("small.yaml").write_text(text)
@@ -92,5 +92,5 @@ def test_a_ring_of_few_bytes_takes_longer_as_the_page_says(runs, tmp_path, monke
     assert "20 iterations take {:.2f} s with a ring and {:.2f} s without (4 workers)".format(*seconds) in PAGE
 
 
-def test_the_ready_scenario_is_one():
+def test_the_shipped_scenario_is_valid():
     assert load(find("shakespeare_diloco")).workload.cost_as.parameters == 124e6

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
-def test_what_else_lies_in_a_checkout_is_not_linted(tmp_path, command):
+def test_stray_files_are_not_linted(tmp_path, command):
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for stray in ("my_test.py", "scratch/try.py"):
         (tmp_path / stray).parent.mkdir(exist_ok=True)
@@ -25,14 +25,14 @@ def test_what_else_lies_in_a_checkout_is_not_linted(tmp_path, command):
     assert subprocess.run(ruff, cwd=tmp_path, capture_output=True).returncode == 1
 
 
-def test_types_and_tests_are_the_projects_own():
+def test_mypy_and_pytest_cover_the_projects_folders():
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     assert tools["mypy"]["files"] == ["benchmarks", "dlion_sim", "docs", "emulation", "examples"]
     assert tools["pytest"]["ini_options"]["testpaths"] == ["tests"]
 
 
 @pytest.mark.parametrize("name", ["llvmlite", "numba"])
-def test_what_kernels_are_compiled_with_is_of_versions_that_were_tried(name):
+def test_compilers_of_kernels_have_tested_versions(name):
     given = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     (allowed,) = (each.specifier for each in map(Requirement, given) if each.name == name)
     (tried,) = (each for each in (ROOT / "constraints.txt").read_text().split() if each.startswith(f"{name}=="))

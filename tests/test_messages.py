@@ -1,4 +1,4 @@
-"""What the package says can be done without a checkout, and the extras that it and the pages name are there."""
+"""Messages of the package need no checkout, and named extras exist."""
 
 import re
 import tomllib
@@ -26,17 +26,17 @@ def extras(files: list[Path]) -> set[str]:
 
 
 @pytest.mark.parametrize("files", [SHIPPED, PAGES], ids=["messages", "pages"])
-def test_every_extra_is_told_how_to_install_and_no_other(files):
+def test_every_extra_is_documented(files):
     assert extras(files) == EXTRAS - {"dev", "docs", "release"}
 
 
-def test_what_setup_installs_are_extras():
+def test_setup_installs_extras():
     setup, package = re.findall(r"'\.\[([^]]*)\]'", (ROOT / "Makefile").read_text())
     assert "dev" in setup.split(",")
     assert {*setup.split(","), package} <= EXTRAS
 
 
-def test_nothing_that_ships_points_into_a_checkout():
+def test_shipped_texts_do_not_refer_to_a_checkout():
     lines = [(file.name, line) for file in SHIPPED for line in file.read_text().splitlines()]
     assert not [each for each in lines if ONLY_IN_A_CHECKOUT.search(each[1]) and each[1] not in WRITTEN]
 
@@ -44,5 +44,5 @@ def test_nothing_that_ships_points_into_a_checkout():
 @pytest.mark.parametrize(
     "words", ["see docs/time.md", "run `make setup`", "python -m emulation.measure", "emulation/setup.sh"]
 )
-def test_what_is_only_in_a_checkout_is_known(words):
+def test_references_to_a_checkout_are_found(words):
     assert ONLY_IN_A_CHECKOUT.search(words)

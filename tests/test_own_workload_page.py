@@ -1,4 +1,4 @@
-"""The page on learning something of one's own works as it stands: simulated, live and emulated."""
+"""The page on own workloads: simulated, live and emulated."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def waves(*overrides, **keys):
     return digits(*overrides, workload=WORKLOAD, **keys)
 
 
-def test_its_workload_is_learned(here):
+def test_the_workload_is_learned(here):
     run = simulate(waves("duration=6 s", FAST), here / "run")
     assert run.manifest["metric"] == {"name": "rmse", "higher_is_better": False}
     assert run.manifest["own_code"]["workload.model"]["name"] == "waves:network"
@@ -58,7 +58,7 @@ def test_its_workload_is_learned(here):
     assert evaluations["metric"].tolist() == pytest.approx(by_loss.tolist())
 
 
-def test_a_single_worker_does_what_a_plain_loop_does_to_the_bit(here):
+def test_a_single_worker_equals_a_plain_loop_to_the_bit(here):
     overrides = ("iterations=40", FAST)
     run = simulate(waves(*overrides, cluster=ONE, system="baseline", duration=None), here / "run")
 
@@ -87,7 +87,7 @@ def test_a_single_worker_does_what_a_plain_loop_does_to_the_bit(here):
     assert run.summary["metric"]["mean"] == pytest.approx(rmse, rel=1e-5)
 
 
-def test_a_target_is_reached_from_its_side(here):
+def test_a_target_is_reached_from_above(here):
     run = simulate(waves("duration=60 s", "target=0.5", "workload.evaluate_every=0.2 s", FAST), here / "run")
     assert run.summary["stopped_by"] == "target"
     means = run.evaluations().groupby("virtual_time")["metric"].mean()
@@ -96,7 +96,7 @@ def test_a_target_is_reached_from_its_side(here):
     assert run.summary["time_to_metric"] == {"0.5": means.index[-1]}
 
 
-def test_of_accuracy_a_target_is_the_target_accuracy(here):
+def test_a_target_of_accuracy_is_the_target_accuracy(here):
     one, other = (simulate(digits(f"{key}=0.5"), here / key) for key in ("target", "target_accuracy"))
     assert one.summary == other.summary | {key: one.summary[key] for key in WALL_CLOCK_FACTS}
     assert one.summary["stopped_by"] == "target_accuracy"
@@ -112,7 +112,7 @@ def test_of_accuracy_a_target_is_the_target_accuracy(here):
         (["target=low"], "target: must be a number"),
     ],
 )
-def test_targets_that_cannot_be(overrides, words):
+def test_invalid_targets_are_refused(overrides, words):
     with pytest.raises(InputError, match=words):
         digits(*overrides)
 
@@ -135,7 +135,7 @@ def test_runs_of_several_metrics_are_not_compared(here, monkeypatch, capsys):
     assert "metric_name" in (here / "csv" / "evaluations.csv").read_text().splitlines()[0]
 
 
-def test_it_goes_on_to_the_bit_and_with_the_same_source_only(here):
+def test_a_run_resumes_to_the_bit_with_the_same_source_only(here):
     stopped = simulate(waves(), here / "run", interrupted=After(60)).folder
     (here / "copy").mkdir()
     for file in stopped.iterdir():
@@ -148,7 +148,7 @@ def test_it_goes_on_to_the_bit_and_with_the_same_source_only(here):
         resume(here / "copy")
 
 
-def test_nodes_learn_what_a_simulation_does_to_the_bit(here, monkeypatch):
+def test_live_nodes_equal_a_simulation_to_the_bit(here, monkeypatch):
     written = to_data(waves("iterations=5", cluster=TWO, system="baseline", duration=None))
     written.pop("modules", None)
     (here / "small.yaml").write_text(yaml.safe_dump(written))
@@ -172,7 +172,7 @@ search:
 """
 
 
-def test_a_search_goes_for_the_least_error_and_comparisons_tell_it(here, monkeypatch, capsys):
+def test_searches_and_comparisons_minimize_the_error(here, monkeypatch, capsys):
     scenario = waves("workload.validation=0.1", FAST, duration="2 s")
     (here / "small.yaml").write_text(dump(scenario))
     (here / "search.yaml").write_text(SEARCH)

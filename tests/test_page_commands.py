@@ -34,7 +34,7 @@ def options(command):
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=place)
-def test_commands_can_be_typed(page):
+def test_commands_are_valid(page):
     for arguments in commands(page):
         command, rest = found(arguments)
         assert not getattr(command, "commands", {}), arguments
@@ -43,7 +43,7 @@ def test_commands_can_be_typed(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=place)
-def test_commands_that_are_mentioned_exist(page):
+def test_mentioned_commands_exist(page):
     for arguments in mentions(page):
         command, rest = found(arguments)
         group = getattr(command, "commands", {})
@@ -53,7 +53,7 @@ def test_commands_that_are_mentioned_exist(page):
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=place)
-def test_ready_scenarios_can_be_run_with_what_is_set(page):
+def test_shipped_scenarios_are_valid_with_the_overrides(page):
     for arguments in commands(page):
         command, rest = found(arguments)
         with command.make_context(arguments[0], rest) as context:

@@ -93,12 +93,12 @@ def test_commands_run(here, page, monkeypatch, capsys):
             assert dlion(monkeypatch, *small(arguments)) == 0, (arguments, capsys.readouterr().err)
 
 
-def test_every_reason_not_to_run_is_of_a_command():
+def test_every_exception_matches_a_command():
     shown = [" ".join(arguments) for page in WITH_RUNS for arguments in commands(page)]
     assert not [pattern for pattern in NOT_RUN if not any(re.match(pattern, text) for text in shown)]
 
 
-def test_a_run_goes_on_as_the_page_says(here, monkeypatch):
+def test_a_run_resumes_as_on_the_page(here, monkeypatch):
     page = ROOT / "docs" / "resume.md"
     first, then = commands(page)
     with monkeypatch.context() as patch:

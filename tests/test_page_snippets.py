@@ -1,4 +1,4 @@
-"""What pages show of scenarios and sweeps can be loaded, and their Python compiles and imports what there is.
+"""Scenarios and sweeps on pages are valid, and their Python compiles and imports.
 
 Whole pages of Python are run by tests of their own: `test_python_page.py`, `test_own_workload_page.py`,
 `protocol/test_extensions.py`, `test_documents.py`.
@@ -54,7 +54,7 @@ WITH_YAML = [page for page in PAGES if blocks(page, "yaml") and place(page) not 
 
 
 @pytest.mark.parametrize("page", WITH_YAML, ids=place)
-def test_scenarios_and_parts_of_them_load(here, page):
+def test_scenarios_and_their_parts_are_valid(here, page):
     for text in blocks(page, "yaml"):
         for shown in alternatives(text):
             if "base" in shown:
@@ -79,7 +79,7 @@ def completed(part):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=place)
-def test_python_compiles_and_imports_what_there_is(page):
+def test_python_compiles_and_imports(page):
     for text in blocks(page, "python"):
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("dlion_sim"):

@@ -31,13 +31,13 @@ def test_each_page_is_there(site):
         assert (site / shown / "index.html").exists(), page
 
 
-def test_nothing_is_fetched_from_elsewhere(site):
+def test_nothing_is_loaded_from_elsewhere(site):
     for file in site.rglob("*.html"):
         fetched = re.findall(r"<(?:script|img|iframe)[^>]* src=\"([^\"]+)|<link[^>]* href=\"([^\"]+)", file.read_text())
         assert not [one for pair in fetched for one in pair if re.match(r"(https?:)?//", one)], file
 
 
-def test_the_diagram_is_drawn_of_its_source(site):
+def test_the_diagram_has_the_names_of_its_source(site):
     source, drawn = ((ROOT / "docs" / f"architecture.{ending}").read_text() for ending in ("mmd", "svg"))
     boxes = re.findall(r'\["([^"]+)"\]|\(\[([^"\]]+)\]\)|\[\("([^"]+)"\)\]', source)
     named = {word for box in boxes for word in re.findall(r"[A-Za-z]{3,}", " ".join(box).replace("<br/>", " "))}
@@ -46,7 +46,7 @@ def test_the_diagram_is_drawn_of_its_source(site):
     assert (site / "docs" / "architecture.svg").is_file()
 
 
-def test_bars_in_tables_are_bars(site):
+def test_bars_in_tables_are_escaped(site):
     start = (site / "index.html").read_text()
     assert "<code>--device auto|cpu|cuda</code>" in start
     assert "<code>dlion export RUNS... --to csv|tensorboard|trace</code></td>" in start

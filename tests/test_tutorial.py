@@ -1,4 +1,4 @@
-"""The tutorial's notebook runs, as a reader would run it."""
+"""The tutorial's notebook runs with short durations."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def notebook(tmp_path_factory):
     """Executed, with shorter runs."""
     notebook = nbformat.read(FILE, as_version=4)
     for cell in notebook.cells:
-        cell.source = re.sub(r"duration=\d+ s", "duration=4 s", cell.source)
+        cell.source = re.sub(r"duration=\d+ s", "duration=1 s", cell.source)
         cell.source = re.sub(r"in \(0, 1\)", "in (0,)", cell.source)
     folder = tmp_path_factory.mktemp("tutorial")
     # As in an activated environment: its cells call `dlion`.
@@ -33,7 +33,7 @@ def printed(cell):
     return "".join(output.get("text", "") for output in cell.get("outputs", []))
 
 
-def test_its_commands_succeed(notebook):
+def test_commands_succeed(notebook):
     executed, folder = notebook
     (last,) = [cell for cell in executed.cells if "dlion report" in cell.source and cell.cell_type == "code"]
     assert "report.html" in printed(last)
@@ -42,13 +42,13 @@ def test_its_commands_succeed(notebook):
     assert not faults
 
 
-def test_its_last_comparison_has_the_readers_own_system(notebook):
+def test_the_last_comparison_has_the_own_system(notebook):
     executed, _ = notebook
     tables = [printed(cell) for cell in executed.cells if cell.source.startswith("!dlion compare runs")]
     assert [("patient" in table, "ako" in table) for table in tables] == [(False, True), (True, True)]
 
 
-def test_it_is_kept_with_the_output_of_a_whole_execution():
+def test_the_notebook_has_complete_output():
     cells = [cell for cell in nbformat.read(FILE, as_version=4).cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in cells)
     assert not [output for cell in cells for output in cell.outputs if output.get("name") == "stderr"]

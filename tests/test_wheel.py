@@ -1,16 +1,17 @@
-"""What is installed from the wheel does what a checkout does, outside of one and without network."""
+"""The wheel: its contents, and equal results to a checkout, outside of one and without network."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
-from dlion_sim.scenario.shipped import FOLDER
 from tests.command import dlion
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +44,16 @@ cluster:
     - {name: here, workers: [{count: 2, compute: 24 cores, nic: {trace: nic.csv, unit: Mbps}}]}
 system: gossip:GOSSIP
 """
-SHORT = ("--set", "duration=300 ms")
+SHORT = ["--set", "duration=300 ms"]
+SEVERAL = """
+import json, sys
+from dlion_sim.cli.main import app
+
+for arguments in json.loads(sys.argv[1]):
+    app(arguments, standalone_mode=False)
+    print("=" * 9)
+"""
+"""Commands in one process, as imports take seconds."""
 
 
 class Installed:
@@ -63,7 +73,8 @@ class Installed:
             [*pip, "--python", python, "install", "--no-deps", "--no-index", "--find-links", folder, "dlion-sim"],
         ):
             subprocess.run(command, check=True)
-        # As paths, in which nobody looks for the .pth that this environment finds the checkout by.
+        (self.wheel,) = folder.glob("*.whl")
+        # As plain paths, so that the .pth of the checkout is not read.
         beside = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
         (self.packages / "offline.py").write_text(OFFLINE)
         (self.packages / "beside.pth").write_text("\n".join(["import offline", *beside]))
@@ -79,34 +90,48 @@ class Installed:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def dlion(self, *commands: list[str]) -> list[str]:
+        """The output of each command; all run in one process."""
+        return self.run("python", "-c", SEVERAL, json.dumps(commands)).split("=" * 9 + "\n")[:-1]
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     return Installed(tmp_path_factory.mktemp("installed"))
 
 
-def test_it_is_the_wheels_and_has_all_that_is_ready(installed):
-    where = "import dlion_sim; print(dlion_sim.__file__)"
-    assert installed.run("python", "-c", where) == f"{installed.packages}/dlion_sim/__init__.py\n"
-    assert installed.run("python", "-m", "dlion_sim", "--version") == installed.run("dlion", "--version")
-    inside = installed.packages / "dlion_sim" / "shipped_scenarios"
-    assert {file.relative_to(inside) for file in inside.rglob("*")} == {
-        file.relative_to(FOLDER) for file in FOLDER.rglob("*")
+def files(folder):
+    return {
+        file.relative_to(ROOT).as_posix()
+        for file in (ROOT / folder).rglob("*")
+        if file.is_file() and file.parent.name != "__pycache__"
     }
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["scenarios"], ["systems"], ["schema"], ["devices"]])
-def test_it_lists_what_a_checkout_lists(installed, capsys, monkeypatch, arguments):
+def test_the_wheel_has_the_package_and_the_shipped_scenarios(installed):
+    names = set(zipfile.ZipFile(installed.wheel).namelist())
+    scenarios = {f"dlion_sim/shipped_{name}" for name in files("scenarios")}
+    assert len(scenarios) > 60
+    assert {name for name in names if ".dist-info/" not in name} == files("dlion_sim") | scenarios
+    assert {name.rpartition("/")[2] for name in names if ".dist-info/" in name} >= {"entry_points.txt", "LICENSE"}
+
+
+def test_the_installed_package_is_imported(installed):
+    where = "import dlion_sim; print(dlion_sim.__file__)"
+    assert installed.run("python", "-c", where) == f"{installed.packages}/dlion_sim/__init__.py\n"
+    assert installed.run("python", "-m", "dlion_sim", "--version") == installed.run("dlion", "--version")
+
+
+def test_lists_equal_those_of_a_checkout(installed, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    assert dlion(monkeypatch, *arguments) == 0
-    here, there = (
-        re.split(" files in ", each) for each in (capsys.readouterr().out, installed.run("dlion", *arguments))
-    )
-    assert here[0] == there[0]
-    assert len(here) == len(there) == 1 + (arguments == ["scenarios"])
+    commands = [["scenarios"], ["systems"], ["schema"], ["devices"]]
+    for arguments, there in zip(commands, installed.dlion(*commands), strict=True):
+        assert dlion(monkeypatch, *arguments) == 0
+        here = capsys.readouterr().out
+        assert there.split(" files in ")[0] == here.split(" files in ")[0], arguments
 
 
-def test_it_runs_what_is_ready_to_the_same_result(installed, monkeypatch, tmp_path):
+def test_a_shipped_scenario_has_the_same_result(installed, monkeypatch, tmp_path):
     installed.run("dlion", "run", "quickstart", *SHORT)
     assert dlion(monkeypatch, "run", "quickstart", *SHORT, "--quiet", "--output", tmp_path / "run") == 0
     here, there = Run.open(tmp_path / "run"), Run.open(installed.here / "results/runs/quickstart-dlion-seed0")
@@ -116,33 +141,36 @@ def test_it_runs_what_is_ready_to_the_same_result(installed, monkeypatch, tmp_pa
     assert (there.folder / "accuracy.png").exists()
 
 
-def test_it_runs_a_scenario_beside_with_a_trace_and_the_pages_own_system(installed):
+def test_own_code_and_embedded_data_are_used(installed):
+    """A scenario with a trace and the page's system, the page's workload in another folder, and embedded texts."""
     (code,) = (each for each in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "class Gossip" in each)
     (installed.here / "gossip.py").write_text(code)
     (installed.here / "own.yml").write_text(OWN)
     (installed.here / "nic.csv").write_text("time_s,mbps\n0,10\n1,5\n")
-    assert "gossip:GOSSIP" in installed.run("dlion", "run", "own.yml")
-
-
-def test_it_learns_the_pages_own_workload_from_another_folder(installed):
     folder = installed.here / "elsewhere"
     folder.mkdir()
     (folder / "waves.py").write_text("\n".join(re.findall(r"```python\n(.*?)```", OWN_WORKLOAD, re.DOTALL)))
     (workload,) = re.findall(r"```yaml\n(.*?)```", OWN_WORKLOAD, re.DOTALL)
     (folder / "waves.yml").write_text(WAVES + workload)
-    assert "rmse" in installed.run("dlion", "run", "elsewhere/waves.yml", *SHORT)
-
-
-def test_it_learns_the_texts_that_come_with_it(installed):
     gpt = ("workload.dataset=shakespeare", "workload.model={name: gpt, layers: 1, heads: 2, width: 8}")
     fast = ("workload.evaluation_samples=20", "workload.batch_size=4", "workload.compute_time.beta=1 ms")
-    overrides = [option for each in (*gpt, *fast) for option in ("--set", each)]
-    assert "perplexity" in installed.run("dlion", "run", "quickstart", *overrides, *SHORT, "--output", "texts")
-    assert len(Run.open(installed.here / "texts").iterations())
+    texts = [option for each in (*gpt, *fast) for option in ("--set", each)]
+    gossip, waves, perplexity = installed.dlion(
+        ["run", "own.yml"],
+        ["run", "elsewhere/waves.yml", *SHORT],
+        ["run", "quickstart", *texts, *SHORT, "--output", "texts"],
+    )
+    assert "gossip:GOSSIP" in gossip
+    assert "rmse" in waves
+    assert "perplexity" in perplexity
 
 
-def test_it_plans_a_ready_sweep_and_does_another(installed):
-    assert "45 runs: 45 to do" in installed.run("dlion", "sweep", "sweeps/digits", "--output", "planned", "--dry-run")
+def test_a_sweep_is_run(installed):
     (installed.here / "sweep.yaml").write_text("{base: quickstart, axes: {duration: [300 ms], seed: [1]}}")
-    assert "1 run: 1 to do" in installed.run("dlion", "sweep", "sweep.yaml", "--output", "swept")
+    planned, swept = installed.dlion(
+        ["sweep", "sweeps/digits", "--output", "planned", "--dry-run", "-q"],
+        ["sweep", "sweep.yaml", "--output", "swept"],
+    )
+    assert planned == ""
+    assert "1 run: 1 to do" in swept
     assert Run.open(installed.here / "swept/quickstart").manifest["status"] == "completed"

@@ -1,4 +1,4 @@
-"""The worked example works as it stands, but for its addresses, which are of this machine."""
+"""The commands of the worked example, with addresses of this machine."""
 
 import re
 import shlex
@@ -25,7 +25,7 @@ ADDRESSES = "10.0.0.1:7000,10.1.0.1:7000"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where all of the page's commands have run, in their order."""
+    """The folder in which all commands of the page ran, in order."""
     folder = tmp_path_factory.mktemp("page")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_it_uses_each_command_of_the_way():
+def test_commands_cover_all_steps():
     assert [command[:2] for command in COMMANDS[:2]] == [["calibrate", "compute"], ["calibrate", "node"]]
     assert list(dict.fromkeys(command[0] for command in COMMANDS)) == [
         "calibrate",
@@ -57,7 +57,7 @@ def test_it_uses_each_command_of_the_way():
     ]
 
 
-def test_what_was_calibrated_is_what_the_page_shows(folder):
+def test_the_calibration_is_as_on_the_page(folder):
     shown = yaml.safe_load(re.search(r"```yaml\n(workload:.*?)```", PAGE, re.DOTALL)[1])
     written = yaml.safe_load((folder / "machine.yaml").read_text())
     assert shown["workload"].keys() == written["workload"].keys()
@@ -66,14 +66,14 @@ def test_what_was_calibrated_is_what_the_page_shows(folder):
     assert [cloud["name"] for cloud in network["clouds"]] == ["east", "west"]
 
 
-def test_its_scenario_is_one_of_what_was_measured(folder):
+def test_the_scenario_has_the_measured_network(folder):
     scenario = load(folder / "mine.yaml")
     bandwidth, rtt = scenario.cluster.wan_path("west", "east")
     assert bandwidth.value_at(0) > 10e6
     assert 0 < rtt < 0.1
 
 
-def test_it_comes_to_what_the_page_says(folder):
+def test_results_are_as_on_the_page(folder):
     runs = {name: Run.open(folder / "runs" / name) for name in ("dlion", "baseline")}
     assert all(run.summary["status"] == "completed" for run in runs.values())
     assert runs["dlion"].summary["accuracy"]["mean"] > runs["baseline"].summary["accuracy"]["mean"] + 0.1

@@ -1,5 +1,5 @@
-"""What the first minutes on a GPU are for: everything that only a GPU can tell, in the order of its importance.
+"""Acceptance on a GPU: everything that needs one, in the order of importance.
 
-Each step is a process of its own, which is killed when its time is over, and whose figures are on the disk as soon as
-they are there. `python -m benchmarks.gpu --accept` runs all; `--rehearse` does so in seconds, tiny and on the CPU.
+Each step is a process, killed when its time is over, whose figures are written as soon as they are known. `python -m
+benchmarks.gpu --accept` runs all; `--rehearse` does so in seconds, with tiny sizes on the CPU.
 """

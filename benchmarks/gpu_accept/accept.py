@@ -1,4 +1,4 @@
-"""The steps, and how they are run."""
+"""The steps of the acceptance."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ STEPS = (
     ("tests", correctness.tests, 100, "The tests that need a GPU"),
     ("repeated", correctness.repeated, 60, "Runs of one seed are equal, to the bit"),
     ("close", correctness.close, 50, "Gradients and accuracy are close to those of a CPU"),
-    ("rates", speed.rates, 130, "Samples a second one by one and fused, and the most memory of each"),
-    ("busy", busy, 60, "The part of the time in which kernels run"),
+    ("rates", speed.rates, 130, "Samples per second one by one and fused, and the peak memory of each"),
+    ("busy", busy, 60, "The share of time in which kernels run"),
     ("nodes", runs.nodes, 90, "Live nodes that share the GPU"),
     ("paper", runs.paper, 120, "The paper's Hetero SYS A"),
 )
-"""Name, work, seconds at most, and what it is; the most important first."""
+"""Name, work, maximum seconds and description; the most important first."""
 
 
 def accept(output: Path | None, limit: float, *, rehearse: bool) -> int:
-    """Do all steps, and return the exit code: 1 unless all have passed, 2 without a GPU, 128 and more by a signal."""
+    """Run all steps; returns the exit code: 1 unless all pass, 2 without a GPU, 128 and more after a signal."""
     if not rehearse and not has_gpu():
         print(NO_GPU, file=sys.stderr)
         return 2
@@ -46,11 +46,11 @@ def accept(output: Path | None, limit: float, *, rehearse: bool) -> int:
     work: dict[str, Work] = {name: partial(function, scale) for name, function, _, _ in STEPS}
     record = Record(file, rehearse, limit, [Step(name, about, bound) for name, _, bound, about in STEPS])
     if rehearse:
-        torch.set_num_threads(1)  # Its operators are too small to be shared among cores.
+        torch.set_num_threads(1)  # Its operators are too small for several cores.
     with Interrupts() as interrupts:
         run(record, work, lambda: interrupts.number)
     for goal in goals({"steps": [vars(step) for step in record.steps]}):
-        print(f"goal: {goal.what}: {goal.wanted}; {goal.told}")
+        print(f"goal: {goal.what}: {goal.wanted}; {goal.figure}")
     print(f"{record.status}: {file}")
     if interrupts.number:
         return 128 + signal.Signals(interrupts.number)

@@ -1,4 +1,4 @@
-"""For what part of the time a device computes: kernels on a GPU, or operators on a CPU, where that is tried."""
+"""The share of time in which a device computes: kernels on a GPU, or operators on a CPU in a rehearsal."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ROUNDS = 20
 
 
 def busy(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """With Cipher: in the midst of a simulation, and while gradients alone are computed."""
+    """With Cipher: during a simulation, and with gradients only."""
     workers = min(WORKERS, scale.workers[0])
     about = {"model": "cipher", "workers": workers}
-    scenario = from_data(scale.scenario("cipher", workers, iterations=10**6))  # for as long as it is watched
+    scenario = from_data(scale.scenario("cipher", workers, iterations=10**6))  # until it is interrupted
     run = Watch(scale)
     simulate(
         scenario,
@@ -35,7 +35,7 @@ def busy(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
         interrupted=run.is_over,
         observe=run.observe,
     )
-    yield {"what": "simulation", **about, **run.told}
+    yield {"what": "simulation", **about, **run.result}
     rounds = fused(*scale.problem("cipher"), workers, scale.batch, torch.device(scale.device))
     with closing(rounds):  # type: ignore[type-var]
         compute = next(rounds)
@@ -44,11 +44,11 @@ def busy(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
         alone.start()
         timed(scale, compute, ROUNDS if scale.device == "cuda" else 1)
         alone.stop()
-    yield {"what": "gradients", **about, **alone.told}
+    yield {"what": "gradients", **about, **alone.result}
 
 
 class Watch:
-    """Looks at what the device does for some seconds; of a run, once that has gone on for as long."""
+    """Profiles the device for some seconds; in a run, after as many seconds of warm-up."""
 
     def __init__(self, scale: Scale) -> None:
         self._scale = scale
@@ -56,44 +56,44 @@ class Watch:
         self._kind = "CUDA" if on_gpu else "CPU"
         self._profile = profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU])
         self._iterates = self._began = self._ended = 0.0
-        self.told: dict[str, float | int] = {}
-        """The part of the time in which something was computed, the seconds, and how many kernels there were."""
+        self.result: dict[str, float | int] = {}
+        """The busy share of time, the seconds, and the number of kernels."""
 
     def observe(self, progress: Progress) -> None:
-        """The run has come so far."""
+        """Process the progress of the run."""
         if progress.iterations and not self._iterates:
             self._iterates = time.perf_counter()
 
     def is_over(self) -> bool:
-        """Whether enough was seen of the run: libraries and graphs are set up before it is looked at."""
+        """Whether the profile is complete; it starts after libraries and graphs are set up."""
         window, now = self._scale.window, time.perf_counter()
         if not self._began and self._iterates and now - self._iterates > window:
             self.start()
-        elif self._began and not self.told and now - self._began > window:
+        elif self._began and not self.result and now - self._began > window:
             self.stop()
-        return bool(self.told)
+        return bool(self.result)
 
     def start(self) -> None:
-        """Look from now on."""
+        """Start profiling."""
         wait_for(self._scale)
         self._profile.start()
         self._began = time.perf_counter()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop profiling."""
         wait_for(self._scale)
         seconds = time.perf_counter() - self._began
         self._profile.stop()
         results: Any = self._profile.profiler
-        # As they are: PyTorch's own objects take a tenth of a millisecond for each.
+        # Raw events: PyTorch's objects take a tenth of a millisecond each.
         events = [each for each in results.kineto_results.events() if each.device_type().name == self._kind]
         kernels = [each for each in events if not each.name().startswith(("Memcpy", "Memset"))]
         covered = union((each.start_ns(), each.start_ns() + each.duration_ns()) for each in kernels)
-        self.told = {"busy": covered / 1e9 / seconds, "seconds": seconds, "kernels": len(kernels)}
+        self.result = {"busy": covered / 1e9 / seconds, "seconds": seconds, "kernels": len(kernels)}
 
 
 def union(spans: Iterable[tuple[float, float]]) -> float:
-    """The length of all that some of the spans, (begin, end) each, cover."""
+    """The total length of the union of spans (begin, end)."""
     covered, until = 0.0, float("-inf")
     for begin, end in sorted(spans):
         covered += max(0.0, end - max(begin, until))

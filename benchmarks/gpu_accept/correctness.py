@@ -1,4 +1,4 @@
-"""Whether a GPU computes what it should: its tests, the same twice, and about the same as a CPU."""
+"""Correctness on a GPU: its tests, reproducibility, and agreement with a CPU."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from dlion_sim.simulation import simulate
 ROOT = Path(__file__).parents[2]
 MARK = "gpu"
 MOST_OFF = 2e-2
-"""Of a gradient's norm: rounding may decide the sign before a ReLU or the maximum of a pool."""
+"""In parts of a gradient's norm: rounding may change the sign before a ReLU or the maximum of a pool."""
 MOST_POINTS = 0.05
-"""By which accuracies of a short run may differ."""
+"""The greatest difference of accuracies of a short run."""
 CPU = torch.device("cpu")
 REPLICAS = 3
 
 
 class UnmetError(Exception):
-    """Something is not as it has to be."""
+    """A requirement is not met."""
 
 
 def machine(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """What computes, and whether it does."""
+    """The device and its software; and a product of matrices."""
     device = torch.device(scale.device)
     ones = torch.ones(256, 256, device=device)
     if float((ones @ ones).sum()) != 256**3:
-        raise UnmetError("a product of ones is not what it has to be")
-    told: dict[str, Any] = {"python": platform.python_version(), "torch": torch.__version__, "device": scale.device}
+        raise UnmetError("a product of ones is wrong")
+    facts: dict[str, Any] = {"python": platform.python_version(), "torch": torch.__version__, "device": scale.device}
     if scale.device == "cuda":
         about = torch.cuda.get_device_properties(0)
-        told |= {"gpu": about.name, "gpus": torch.cuda.device_count(), "memory_gib": about.total_memory / 2**30}
-        told |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}  # type: ignore[no-untyped-call]
-    yield told
+        facts |= {"gpu": about.name, "gpus": torch.cuda.device_count(), "memory_gib": about.total_memory / 2**30}
+        facts |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}  # type: ignore[no-untyped-call]
+    yield facts
 
 
 def tests(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """Those that are left out without a GPU."""
+    """The tests that need a GPU."""
     import pytest
 
     outcomes = _Outcomes()
@@ -59,24 +59,24 @@ def tests(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
     good = ("passed",) if scale.device == "cuda" else ("passed", "skipped")
     others = [str(row["test"]) for row in outcomes.rows if row["outcome"] not in good]
     if others or not outcomes.rows or code != pytest.ExitCode.OK:
-        raise UnmetError(f"{len(others)} of {len(outcomes.rows)} tests have not passed: {', '.join(others) or code}")
+        raise UnmetError(f"{len(others)} of {len(outcomes.rows)} tests did not pass: {', '.join(others) or code}")
 
 
 class _Outcomes:
-    """What pytest tells of each test."""
+    """A pytest plugin that records outcomes."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """One phase of a test has ended."""
+        """Record the end of a phase of a test."""
         if report.when == "call" or report.outcome != "passed":
             name = report.nodeid.rpartition("/")[2]
             self.rows.append({"test": name, "outcome": report.outcome, "seconds": round(report.duration, 2)})
 
 
 def repeated(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """Runs of the same seed have the same metrics, to the bit, all wall times apart."""
+    """Runs of the same seed have equal metrics, to the bit, except for wall times."""
     unequal = []
     for model in scale.runs:
         scenario = from_data(scale.scenario(model, 2 * max(1, scale.workers[-1] // 2)))
@@ -84,8 +84,8 @@ def repeated(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
             simulate(scenario, folder / f"{model}-{turn}", device=scale.device, checkpoint_every=None).metrics()
             for turn in range(2)
         )
-        apart = list(WALL_CLOCK_COLUMNS)
-        equal = one.drop(columns=apart).equals(other.drop(columns=apart))
+        excluded = list(WALL_CLOCK_COLUMNS)
+        equal = one.drop(columns=excluded).equals(other.drop(columns=excluded))
         unequal += [] if equal else [model]
         yield {"model": model, "iterations": scale.iterations, "rows": len(one), "equal": equal}
     if unequal:
@@ -93,7 +93,7 @@ def repeated(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
 
 
 def close(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """Gradients differ from those of a CPU by rounding, and so do whole runs."""
+    """Gradients and whole runs differ from those of a CPU by rounding only."""
     far = []
     for model in scale.models:
         off = _gradients_off(scale, model)
@@ -112,7 +112,7 @@ def close(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
 
 
 def _gradients_off(scale: Scale, model: str) -> float:
-    """The greatest distance of a gradient from that of a CPU, in parts of its norm."""
+    """The greatest distance of a gradient from that of a CPU, relative to its norm."""
     problems = [scale.problem(model, seed) for seed in range(REPLICAS)]
     (first, dataset), layout = problems[0], Layout.of(problems[0][0])
     device = torch.device(scale.device)

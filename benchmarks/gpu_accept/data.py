@@ -1,4 +1,4 @@
-"""Images that need no download, of CIFAR-10's shape or smaller: noise over a pattern for each class."""
+"""Synthetic images of CIFAR-10's shape or smaller: noise over a pattern for each class."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dlion_sim.learning.tasks import Classification
 
 
 def images() -> Dataset:
-    """As many as CIFAR-10 has for training, and as large."""
+    """As many training images as CIFAR-10, of its size."""
     return _images(50_000, 2_000, 32)
 
 
 def few_images() -> Dataset:
-    """As few and small as they can be."""
+    """Few and small images."""
     return _images(240, 50, 8)
 
 

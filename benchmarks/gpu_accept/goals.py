@@ -1,4 +1,4 @@
-"""What a GPU is to bring at least, held against what was measured."""
+"""Goals for a GPU, compared with measured figures."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ from typing import Any
 
 NOT_MEASURED = "not measured"
 _FUSED = (("mlp", 64, 10.0), ("cipher", 64, 5.0))
-"""Model, workers, and how many times as fast as one by one."""
+"""Model, workers, and the speed-up over one by one."""
 _BUSY = ("cipher", 16, 0.6)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure, and what it is to be at least."""
+    """A figure and its required minimum."""
 
     what: str
     wanted: str
     least: float
     value: float | None
-    told: str
-    """The figure in words."""
+    figure: str
+    """The figure as text."""
 
     @property
     def outcome(self) -> str:
-        """Whether it is reached."""
+        """Whether the goal is reached."""
         if self.value is None:
             return NOT_MEASURED
         return "reached" if self.value >= self.least else "missed"
 
 
-def rows_of(told: Mapping[str, Any], step: str) -> list[dict[str, Any]]:
-    """The figures of a step; none where it was not run."""
-    return next((each["rows"] for each in told.get("steps", ()) if each["name"] == step), [])
+def rows_of(results: Mapping[str, Any], step: str) -> list[dict[str, Any]]:
+    """The figures of a step; none if it was not run."""
+    return next((each["rows"] for each in results.get("steps", ()) if each["name"] == step), [])
 
 
 def times_fused(row: Mapping[str, Any]) -> float | None:
-    """How many times as fast as one by one; None where one of both is missing."""
+    """The speed-up over one by one; None if one of them is missing."""
     one_by_one, fused = row.get("one_by_one"), row.get("fused")
     return fused / one_by_one if one_by_one and fused else None
 
 
-def goals(told: Mapping[str, Any]) -> list[Goal]:
-    """All of them, by what a file of results holds."""
+def goals(results: Mapping[str, Any]) -> list[Goal]:
+    """All goals, with the content of a file of results."""
     found = []
-    rates = {(row["model"], row["workers"]): times_fused(row) for row in rows_of(told, "rates")}
+    rates = {(row["model"], row["workers"]): times_fused(row) for row in rows_of(results, "rates")}
     for model, workers, least in _FUSED:
         times = rates.get((model, workers))
         figure = NOT_MEASURED if times is None else f"{times:.1f} times"
         what = f"fused gradients, {model}, {workers} workers"
         found.append(Goal(what, f"{least:g} times one by one", least, times, figure))
     model, workers, least = _BUSY
-    shares = {(row["what"], row["model"], row["workers"]): row["busy"] for row in rows_of(told, "busy")}
+    shares = {(row["what"], row["model"], row["workers"]): row["busy"] for row in rows_of(results, "busy")}
     share = shares.get(("simulation", model, workers))
     figure = NOT_MEASURED if share is None else f"{share:.0%} of the time"
     found.append(

@@ -1,4 +1,4 @@
-"""What came of the steps so far, as one JSON file that is whole at any time."""
+"""The results of the steps so far, as one JSON file that is always complete."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ Row = Mapping[str, Any]
 
 @dataclass
 class Step:
-    """One of the steps: what it is, and what is known of it."""
+    """A step, with its results so far."""
 
     name: str
     about: str
     bound: float
-    """Seconds that it may take."""
+    """Maximum seconds."""
     status: Status = "not run"
     seconds: float = 0.0
     message: str = ""
-    """Why it is not passed."""
+    """Why it did not pass."""
     log: list[str] = field(default_factory=list)
-    """What was said last by a step that is not passed."""
+    """The last output of a step that did not pass."""
     rows: list[Row] = field(default_factory=list)
     """Its figures."""
 
 
 @dataclass
 class Record:
-    """All steps, in a file that is replaced whenever something is added."""
+    """All steps, in a file that is replaced with every addition."""
 
     file: Path
     rehearsal: bool
     limit: float
     steps: list[Step]
     status: str = "running"
-    """How it ended: completed, or what cut it off."""
+    """How it ended: completed, or cut off by what."""
 
     def __post_init__(self) -> None:
         self._began = time.monotonic()
@@ -62,8 +62,8 @@ class Record:
         return time.monotonic() - self._began
 
     def save(self) -> None:
-        """Bring all of it to the disk. Raises OSError."""
-        told = {
+        """Write the file. Raises OSError."""
+        content = {
             "format": FORMAT,
             "dlion_sim": __version__,
             "rehearsal": self.rehearsal,
@@ -73,12 +73,12 @@ class Record:
             "limit": self.limit,
             "steps": [vars(step) for step in self.steps],
         }
-        write(self.file, json_bytes(told))
+        write(self.file, json_bytes(content))
 
 
 def read(file: Path) -> dict[str, Any]:
-    """What a file holds: nothing where there is none, and of a rehearsal, whose figures say nothing."""
+    """The content of a file; empty without one, and for a rehearsal, whose figures mean nothing."""
     if not file.exists():
         return {}
-    told: dict[str, Any] = json.loads(file.read_text())
-    return {} if told["rehearsal"] else told
+    content: dict[str, Any] = json.loads(file.read_text())
+    return {} if content["rehearsal"] else content

@@ -1,4 +1,4 @@
-"""A step in a process of its own, whose figures come as they are found, and which ends in time."""
+"""Steps in their own processes, which report figures immediately and end in time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pathlib import Path
 from benchmarks.gpu_accept.record import Record, Row, Step
 
 Work = Callable[[Path, float], Iterable[Row]]
-"""Figures, made in an empty folder within so many seconds. Raises whatever makes the step fail."""
+"""Yields figures, given an empty folder and the seconds available; an exception fails the step."""
 _POLL_SECONDS = 0.1
 _LEAST_SECONDS = 1.0
-"""With less time left, no step begins."""
+"""With less time left, no step starts."""
 _LOG_LINES = 20
 
 
 def has_gpu() -> bool:
-    """Whether there is one that PyTorch can use: asked in another process, as one that has asked must not be forked."""
+    """Whether PyTorch can use a GPU; tested in another process, as one with CUDA must not be forked."""
     child = os.fork()
     if not child:
         import torch
@@ -37,7 +37,7 @@ def has_gpu() -> bool:
 
 
 def run(record: Record, work: dict[str, Work], interrupted: Callable[[], int | None]) -> None:
-    """Do the steps in their order until all are done, the limit is reached, or a signal's number is told."""
+    """Run the steps in order until all are done, the limit is reached, or `interrupted` returns a signal's number."""
     for step in record.steps:
         if interrupted() or record.left < _LEAST_SECONDS:
             break
@@ -55,17 +55,17 @@ def run(record: Record, work: dict[str, Work], interrupted: Callable[[], int | N
 
 def _run_step(record: Record, step: Step, work: Work, interrupted: Callable[[], int | None]) -> None:
     began, bound = time.monotonic(), min(step.bound, record.left)
-    step.status, step.message = "running", "ended without a word"
+    step.status, step.message = "running", "ended without a message"
     record.save()
     folder = Path(tempfile.mkdtemp(prefix="dlion-gpu-"))
-    child, told = _start(work, folder, bound)
+    child, reports = _start(work, folder, bound)
     lines = b""
     try:
         while step.status == "running":
             if interrupted() or time.monotonic() - began > bound:
                 step.status, step.message = "out of time", f"stopped after {time.monotonic() - began:.0f} s"
-            elif select.select([told], [], [], _POLL_SECONDS)[0]:
-                received = os.read(told, 1 << 16)
+            elif select.select([reports], [], [], _POLL_SECONDS)[0]:
+                received = os.read(reports, 1 << 16)
                 *whole, lines = (lines + received).split(b"\n")
                 for line in whole:
                     _take(step, json.loads(line))
@@ -75,71 +75,71 @@ def _run_step(record: Record, step: Step, work: Work, interrupted: Callable[[], 
                     step.status = "failed"
     finally:
         _kill(child)
-        os.close(told)
+        os.close(reports)
         step.seconds = round(time.monotonic() - began, 2)
         if step.message:
             step.log = (folder / "log").read_text(errors="replace").splitlines()[-_LOG_LINES:]
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _take(step: Step, told: dict[str, Row | str]) -> None:
-    """A figure, or how the step has ended."""
-    if isinstance(row := told.get("row"), dict):
+def _take(step: Step, report: dict[str, Row | str]) -> None:
+    """Add a figure, or the end of the step."""
+    if isinstance(row := report.get("row"), dict):
         step.rows.append(row)
     else:
-        step.message = str(told["message"])
+        step.message = str(report["message"])
         step.status = "failed" if step.message else "passed"
 
 
 def _start(work: Work, folder: Path, seconds: float) -> tuple[int, int]:
-    """A process that does the work, and where it tells of it. It has all that is imported by now, and ends with us."""
-    told, telling = os.pipe()
+    """A process that does the work, and the pipe with its reports; it has this one's imports, and ends with it."""
+    reports, reporting = os.pipe()
     (folder / "log").touch()
     child = os.fork()
     if child:
-        os.close(telling)
-        return child, told
+        os.close(reporting)
+        return child, reports
     try:
         os.setsid()
-        os.close(told)
+        os.close(reports)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND)
         os.dup2(log, 1)
         os.dup2(log, 2)
         sys.stdout = sys.stderr = os.fdopen(log, "w", buffering=1)
-        threading.Thread(target=_end_with, args=(telling,), daemon=True).start()
+        threading.Thread(target=_end_with, args=(reporting,), daemon=True).start()
         message = ""
         try:
             for row in work(folder, seconds):
-                _tell(telling, {"row": row})
+                _report(reporting, {"row": row})
         except BaseException as error:
             traceback.print_exc()
             first = next(iter(str(error).splitlines()), "")
             message = f"{type(error).__name__}: {first}"
-        _tell(telling, {"message": message})
+        _report(reporting, {"message": message})
     finally:
         os._exit(0)
 
 
-def _tell(telling: int, what: object) -> None:
+def _report(reporting: int, what: object) -> None:
     data = json.dumps(what).encode() + b"\n"
     while data:
-        data = data[os.write(telling, data) :]
+        data = data[os.write(reporting, data) :]
 
 
-def _end_with(telling: int) -> None:
-    """End this process's group once nobody reads what it tells: whoever started it was killed."""
+def _end_with(reporting: int) -> None:
+    """End this process's group when the reader of its reports is gone."""
     reader = select.poll()
-    reader.register(telling, 0)  # Errors alone: that the other end is closed.
+    reader.register(reporting, 0)  # Only errors: the other end is closed.
     reader.poll()
     os.killpg(0, signal.SIGKILL)
 
 
 def _kill(child: int) -> None:
-    """End a process and all that it has started, in whatever sessions, and wait for it."""
-    everyone = [child, *_descendants(child)]
-    for process in everyone:
+    """Kill a process and all its descendants in any session, and wait for it."""
+    processes = [child, *_descendants(child)]
+    for process in processes:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     with suppress(ProcessLookupError):

@@ -17,11 +17,11 @@ from dlion_sim.simulation import Progress, simulate
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "scenarios" / "paper" / "hetero_sys_a.yaml"
 _TO_END_SECONDS = 5.0
-"""That it takes to end a run early."""
+"""Reserved for ending a run early."""
 
 
 def nodes(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """Each a process of its own, all on one machine, paced as the scenario's machines."""
+    """Nodes as processes on one machine, paced like the scenario's machines."""
     scenario = from_data(scale.scenario("cipher", scale.nodes, iterations=None, duration=scale.live))
     run = run_locally(scenario, folder / "run", device=scale.device)
     done = run.iterations().groupby("worker").size()
@@ -41,7 +41,7 @@ def nodes(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
 
 
 def paper(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """Hetero SYS A with Cipher: all of it or, as far as time allows, its beginning."""
+    """Hetero SYS A with Cipher, as far as time allows."""
     data = Path(os.environ.get("DLION_DATA", "")) / "cifar-10-batches-py"
     made_up = [] if os.environ.get("DLION_DATA") and data.is_dir() else [f"workload.dataset={scale.images}"]
     scenario = load(PAPER, [*made_up, *scale.overrides])

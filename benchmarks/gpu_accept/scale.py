@@ -1,4 +1,4 @@
-"""How large everything is: as it counts, or as it shows that it works."""
+"""Sizes: for measurements, or for a rehearsal."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from dlion_sim.learning import Dataset, load, model_for
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes of what is measured, and where."""
+    """Sizes of measurements, and the device."""
 
     device: Literal["cuda", "cpu"]
     images: str
-    """The data set of images, as a scenario names it."""
+    """The data set of images, as in a scenario."""
     models: dict[str, dict[str, Any]]
-    """With parameters of their own."""
+    """Models with their parameters."""
     runs: tuple[str, ...]
     """The models of runs that are repeated."""
     workers: tuple[int, ...]
     batch: int
     seconds: float
-    """That a rate is measured for, in each of the `turns`."""
+    """Duration of a measurement, in each of the `turns`."""
     turns: int
     window: float
-    """Seconds of a run that are looked at closely."""
+    """Seconds of a run that are profiled."""
     iterations: int
-    """Of whole runs that are compared, or watched."""
+    """Iterations of whole runs."""
     nodes: int
     live: str
-    """How long these train, by the clock."""
+    """The nodes' training time, by the clock."""
     context: dict[str, Any] = field(default_factory=dict)
     """Parameters of the data set of texts."""
     overrides: tuple[str, ...] = ()
-    """Of the paper's scenario."""
+    """Overrides of the paper's scenario."""
 
     def problem(self, model: str, seed: int = 0) -> tuple[nn.Module, Dataset]:
-        """A model with the initial parameters of that seed, and what it learns from."""
+        """A model with the initial parameters of that seed, and its data set."""
         from benchmarks.gpu_accept import data
 
         if model == "gpt":
@@ -51,7 +51,7 @@ class Scale:
         return model_for(model, dataset, seed, **self.models[model]), dataset
 
     def scenario(self, model: str, workers: int, **keys: Any) -> dict[str, Any]:
-        """A run of that model with DLion, of as many iterations as runs have here."""
+        """The data of a scenario of that model with DLion."""
         dataset = {"mlp": "digits", "gpt": {"name": "shakespeare", **self.context}}.get(model, self.images)
         machine = {"compute": "24 cores", "nic": "1 Gbps"}
         return {

@@ -1,4 +1,4 @@
-"""Samples a second of gradients, fused as the simulator has it and in a plain PyTorch loop over the workers."""
+"""Samples per second of gradients, fused as in the simulator and in a plain PyTorch loop over the workers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dlion_sim.learning.process import exact_cuda
 LARGEST = "resnet18"
 MOST_ROUNDS = 50
 LONG = 1.0
-"""Seconds of a round that is not repeated."""
+"""Longer rounds (s) are not repeated."""
 
 
 def rates(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """Of each model with so many workers, those of the goals first; and the most memory of the device at once."""
+    """Rates and peak memory of each model and number of workers, those of the goals first."""
     problems = []
-    # The largest model may take all of the time: it comes last, and with few workers first.
+    # The largest model may take all the time, so it is last, with few workers first.
     cases = [(model, workers) for workers in scale.workers for model in scale.models if model != LARGEST]
     cases += [(LARGEST, workers) for workers in reversed(scale.workers) if LARGEST in scale.models]
     for model, workers in cases:
@@ -37,7 +37,7 @@ def rates(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
         try:
             for way, compute in (("one_by_one", one_by_one), ("fused", fused)):
                 row[way], row[f"{way}_gib"] = measured(scale, model, workers, compute)
-        except RuntimeError as error:  # as of memory that there is not
+        except RuntimeError as error:  # such as out of memory
             row["problem"] = str(error).partition("\n")[0]
             problems.append(f"{model} with {workers} workers: {row['problem']}")
         yield row
@@ -50,7 +50,7 @@ Way = Callable[[nn.Module, Dataset, int, int, torch.device], Rounds]
 
 
 def one_by_one(model: nn.Module, dataset: Dataset, workers: int, batch: int, device: torch.device) -> Rounds:
-    """A gradient of each of the models, one after another, in the memory format that PyTorch defaults to."""
+    """Gradients of all models, one by one, in PyTorch's default memory format."""
     models = [copy.deepcopy(model).to(device) for _ in range(workers)]
     there = dataset.to(device)
     with exact_cuda():
@@ -72,7 +72,7 @@ def plain_gradient(model: nn.Module, dataset: Dataset, indices: Tensor) -> None:
 
 
 def fused(model: nn.Module, dataset: Dataset, workers: int, batch: int, device: torch.device) -> Rounds:
-    """A gradient of each of the replicas, by as few programs as can be."""
+    """Gradients of all replicas, fused."""
     there, layout, rng = flatten(model).to(device), Layout.of(model), np.random.default_rng(0)
     replicas = [Replica(layout, there, learning_rate=0.1) for _ in range(workers)]
     with closing(FusedGradientExecutor(model, dataset, device)) as executor:
@@ -87,7 +87,7 @@ def fused(model: nn.Module, dataset: Dataset, workers: int, batch: int, device: 
 
 
 def measured(scale: Scale, model: str, workers: int, way: Way) -> tuple[float, float | None]:
-    """Samples a second, the median of some turns; and the most memory of the device at once (GiB)."""
+    """Samples per second, the median of some turns; and the peak memory of the device (GiB)."""
     gc.collect()
     on_gpu = scale.device == "cuda"
     if on_gpu:
@@ -96,7 +96,7 @@ def measured(scale: Scale, model: str, workers: int, way: Way) -> tuple[float, f
     rounds = way(*scale.problem(model), workers, scale.batch, torch.device(scale.device))
     with closing(rounds):  # type: ignore[type-var]
         compute = next(rounds)
-        once = [timed(scale, compute, 1) for _ in range(2)][-1]  # libraries and graphs are set up by the first
+        once = [timed(scale, compute, 1) for _ in range(2)][-1]  # the first one sets up libraries and graphs
         count = max(1, min(MOST_ROUNDS, int(scale.seconds / once)))
         turns = [timed(scale, compute, count) for _ in range(scale.turns)] if once < LONG else [once]
         took = median(turns)
@@ -105,7 +105,7 @@ def measured(scale: Scale, model: str, workers: int, way: Way) -> tuple[float, f
 
 
 def timed(scale: Scale, compute: Callable[[], None], rounds: int) -> float:
-    """Seconds of so many rounds, until all is computed."""
+    """Seconds of some rounds, until all is computed."""
     wait_for(scale)
     began = time.perf_counter()
     for _ in range(rounds):
@@ -115,6 +115,6 @@ def timed(scale: Scale, compute: Callable[[], None], rounds: int) -> float:
 
 
 def wait_for(scale: Scale) -> None:
-    """Until the device has computed all that it was to."""
+    """Wait until the device has computed everything."""
     if scale.device == "cuda":
         torch.cuda.synchronize()

@@ -20,30 +20,13 @@ WHY_NO_EXCHANGE = "it says nothing of the system (is the run too short for an ex
 """Note on a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
-_SAME_NAME = (
-    "address",
-    "catalog",
-    "delays",
-    "device",
-    "force",
-    "instances",
-    "names",
-    "output",
-    "port",
-    "rank",
-    "receivers",
-    "resume",
-    "senders",
-    "target",
-    "x",
-    "y",
-)
+_SAME_NAME = "address catalog delays device force instances names output port rank receivers resume senders target x y"
 _OPTIONS = {
     "addresses": "--peers",
     "overrides": "--set",
     **{command: f"`dlion {command}`" for command in ("plot", "run", "scenarios", "sweep")},
     "target_accuracy": "--target-accuracy",
-    **{name: f"--{name}" for name in _SAME_NAME},
+    **{name: f"--{name}" for name in _SAME_NAME.split()},
 }
 """Command-line option by argument of the package's functions."""
 

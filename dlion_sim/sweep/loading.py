@@ -78,8 +78,8 @@ class Sweep(Model):
         for number, group in enumerate(self.zipped):
             lengths = {path: len(values_of(axis)) for path, axis in group.items()}
             if len(set(lengths.values())) > 1:
-                told = ", ".join(f"{path} has {length}" for path, length in lengths.items())
-                raise RuleError(f"zipped axes must be equally long, but {told}", at=("zipped", number))
+                listed = ", ".join(f"{path} has {length}" for path, length in lengths.items())
+                raise RuleError(f"zipped axes must be equally long, but {listed}", at=("zipped", number))
         known = {BASE: None, **{path: [label for label, _ in values] for path, values in self.named_axes.items()}}
         for number, combination in enumerate(self.exclude):
             for path, values in combination.items():

@@ -65,7 +65,7 @@ class RayCluster:
         if not room:
             wanted = f"a CPU and {self._gpus:g} GPU" if self._gpus else "a CPU"
             problem = f"no machine of the cluster has {wanted} for a job"
-            raise InputError(problem, allowed=f"what they have: {_told(machines)}")
+            raise InputError(problem, allowed=f"what they have: {_described(machines)}")
         self._threads = threads_per_job(machines, min(self._jobs or room, self._runs), self._gpus)
         self._token = token_of(self._output)
         # On this machine, so that it is lost only with this process.
@@ -152,7 +152,7 @@ def _machines() -> list[Machine]:
     return [Machine(int(has.get("CPU", 0)), int(has.get("GPU", 0))) for has in alive]
 
 
-def _told(machines: list[Machine]) -> str:
+def _described(machines: list[Machine]) -> str:
     return ", ".join(f"{machine.cpus} CPU and {machine.gpus} GPU" for machine in machines)
 
 

@@ -127,7 +127,7 @@ class Search:
         """Process the end of a run."""
         active = next((active for active in self._active.values() if ended.name in active.missing), None)
         if active is None or ended.status == "interrupted":
-            return  # Its trial has failed by another run; or a next start goes on with it.
+            return  # Its trial has failed already, or the next start continues it.
         if ended.status == "failed":
             self._fail(active.trial, ended.name, ended.problem)
             return
@@ -143,12 +143,12 @@ class Search:
                 continue
             try:
                 waiting.append(Job.of(point, self._output, device))
-            except InputError as error:  # Values that can be set each, but not together.
+            except InputError as error:  # Valid values whose combination is invalid.
                 self._fail(trial, point.name, str(error))
                 return
         if waiting:
             self._active[trial.number] = _Active(trial, waiting, {job.name for job in waiting})
-        else:  # It was killed between its last run and this.
+        else:  # A kill came after its last run.
             self._measure(trial)
 
     def _measure(self, trial: Trial) -> None:

@@ -14,7 +14,7 @@ from dlion_sim.results.run_folder import SCENARIO, holds_run
 from dlion_sim.scenario import Scenario, load
 from dlion_sim.sweep.points import Point
 
-_FAULTS_TOLD = 10
+_MAX_FAULTS = 10
 
 
 class State(StrEnum):
@@ -65,8 +65,8 @@ def survey(points: Sequence[Point], output: Path) -> dict[str, Found]:
         )
         faults.insert(0, refusal)
     if faults:
-        first_fault, *further = faults[:_FAULTS_TOLD]
-        more = f" (and {len(faults) - _FAULTS_TOLD} more)" if len(faults) > _FAULTS_TOLD else ""
+        first_fault, *further = faults[:_MAX_FAULTS]
+        more = f" (and {len(faults) - _MAX_FAULTS} more)" if len(faults) > _MAX_FAULTS else ""
         raise InputError(
             first_fault.problem + more,
             file=first_fault.file,
@@ -104,20 +104,20 @@ def _is_of(point: Point, found: Found) -> bool:
 
 def _changes(former: Scenario, now: Scenario) -> str:
     before, after = (_flat(scenario.model_dump(mode="json", exclude={"description"})) for scenario in (former, now))
-    # A run's scenario tells the defaults of its system, which the point's leaves out.
-    told = [path for path in after if path in before and after[path] is not None]
-    return changes({path: before[path] for path in told}, {path: after[path] for path in told})
+    # A run's scenario has the defaults of its system, which the point's omits.
+    common = [path for path in after if path in before and after[path] is not None]
+    return changes({path: before[path] for path in common}, {path: after[path] for path in common})
 
 
 def changes(former: Any, now: Any) -> str:
-    """The first values of plain data that are not what they were, in words: " (seed was 1, is 2)"; else nothing."""
+    """The first changed values of plain data as text: " (seed was 1, is 2)"; empty without changes."""
     before, after = _flat(former), _flat(now)
-    told = [
+    changed = [
         f"{path} was {before.get(path, 'not there')}, is {after.get(path, 'not there')}"
         for path in before | after
         if before.get(path) != after.get(path)
     ]
-    return f" ({'; '.join(told[:3])})" if told else ""
+    return f" ({'; '.join(changed[:3])})" if changed else ""
 
 
 def _flat(data: Any, path: str = "") -> dict[str, Any]:

@@ -29,9 +29,9 @@ class Study:
     """The trials so far; each change is complete on disk when the call returns."""
 
     def __init__(self, spec: SearchSpec, output: Path, *, keep: bool = True) -> None:
-        """Go on with the study in the folder `output`, or begin one; unless `keep`, without a file for it.
+        """Continue the study in the folder `output`, or start one; unless `keep`, without a file.
 
-        Raises InputError where Optuna is missing or the file cannot be used.
+        Raises InputError if Optuna is missing or the file cannot be used.
         """
         try:
             import optuna
@@ -46,7 +46,7 @@ class Study:
         self._meant: dict[str, Any] = {}
         self._file = file = output / STUDY
         try:
-            # SQLite: what a kill cuts off never happened. Connected here, since a path may hold what a URL may not.
+            # SQLite is atomic under kills. Connected here, as a path may have characters that a URL may not.
             connect = {"creator": partial(sqlite3.connect, file)}
             in_file = keep or file.exists()
             self._storage = RDBStorage("sqlite://", engine_kwargs=connect) if in_file else InMemoryStorage()
@@ -85,7 +85,7 @@ class Study:
             self._optuna = self._study()
             for key, meant in self._meant.items():
                 self._optuna.set_user_attr(key, meant)
-        # In memory, since Optuna writes a trial's values one by one, between which a kill may come.
+        # In memory, as Optuna writes a trial's values one by one, and a kill may come between them.
         sampler = _sampler(self._spec, len(former))
         draft = optuna.create_study(direction=metric.direction(self._spec.metric), sampler=sampler)
         draft.add_trials(former)

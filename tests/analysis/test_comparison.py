@@ -1,4 +1,4 @@
-"""What groups of runs come to."""
+"""Comparisons of groups of runs."""
 
 import math
 
@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dlion_sim.analysis import common_target, comparison, group_runs, time_to_target
+from dlion_sim.analysis.groups import note
 from dlion_sim.errors import InputError
 from tests.made_up import made_up_run
 
@@ -43,7 +44,7 @@ def test_means_over_seeds_and_speed_ups_over_baseline(groups):
     assert table["bytes_sent"][1] == 6e6
 
 
-def test_a_seed_that_never_gets_there_is_not_left_out(tmp_path):
+def test_a_seed_that_misses_the_target_counts(tmp_path):
     """The others alone would flatter a system that does not get there every time."""
     accuracies = [(0.1, 0.6, 0.6, 0.6, 0.6), (0.1, 0.1, 0.6, 0.6, 0.6), (0.1, 0.1, 0.1, 0.1, 0.1)]
     runs = [made_up_run(tmp_path / f"d{seed}", each, seed=seed) for seed, each in enumerate(accuracies)]
@@ -57,7 +58,7 @@ def test_a_seed_that_never_gets_there_is_not_left_out(tmp_path):
     assert table["speedup_bound"][0] == ""
 
 
-def test_a_speed_up_has_its_interval_and_its_pairs(tmp_path):
+def test_a_speed_up_has_an_interval_over_its_pairs(tmp_path):
     runs = []
     for seed, (slow, fast) in enumerate([(8, 2), (8, 4), (4, 2)]):
         for system, place in (("baseline", slow), ("dlion", fast)):
@@ -72,7 +73,7 @@ def test_a_speed_up_has_its_interval_and_its_pairs(tmp_path):
     assert row["pairs"] == 3
 
 
-def test_the_last_evaluations_count_together(tmp_path):
+def test_the_final_metric_is_the_mean_of_the_last_evaluations(tmp_path):
     rising = made_up_run(tmp_path / "long", np.linspace(0, 1, 41).tolist(), every=1.0)
     short = made_up_run(tmp_path / "short", (0.1, 0.2, 0.6), seed=1)
     table = comparison(group_runs([rising]), 0.5)
@@ -83,7 +84,7 @@ def test_the_last_evaluations_count_together(tmp_path):
     assert comparison(group_runs([short]), 0.5)["final"][0] == pytest.approx(0.4)
 
 
-def test_an_older_summary_has_its_final_accuracy_looked_up(tmp_path):
+def test_the_final_metric_of_older_summaries_is_computed(tmp_path):
     run = made_up_run(tmp_path / "run", (0.1, 0.2, 0.4, 0.6))
     told = comparison(group_runs([run]), 0.5)["final"][0]
     del run.summary["final_accuracy"], run.summary["exchanges"], run.summary["system_label"], run.manifest["replaced"]
@@ -92,7 +93,7 @@ def test_an_older_summary_has_its_final_accuracy_looked_up(tmp_path):
     assert table["note"][0] == ""
 
 
-def test_differences_are_tested_by_pairs_and_corrected_for_their_number(tmp_path):
+def test_p_values_are_of_pairs_and_corrected(tmp_path):
     noise = (0.0, 0.05, 0.02)
     tops = {
         "baseline": [0.5 + each for each in noise],
@@ -113,7 +114,7 @@ def test_differences_are_tested_by_pairs_and_corrected_for_their_number(tmp_path
     assert comparison(group_runs(alone), 0.5)["p"].isna().all()
 
 
-def test_without_a_baseline_the_first_is_what_others_are_compared_with(tmp_path):
+def test_without_a_baseline_the_first_group_is_the_reference(tmp_path):
     runs = [
         made_up_run(tmp_path / f"{system}{seed}", system=system, seed=seed)
         for system in ("ako", "hop")
@@ -124,7 +125,7 @@ def test_without_a_baseline_the_first_is_what_others_are_compared_with(tmp_path)
     assert table["speedup"].isna().all()
 
 
-def test_a_simulation_that_is_there_twice_is_one_sample(tmp_path):
+def test_a_repeated_simulation_is_one_sample(tmp_path):
     twice = [made_up_run(tmp_path / name, seed=3) for name in "ab"]
     table = comparison(group_runs(twice), 0.5)
     assert (table["completed"][0], table["seeds"][0]) == (2, 1)
@@ -133,7 +134,7 @@ def test_a_simulation_that_is_there_twice_is_one_sample(tmp_path):
     assert comparison(group_runs(live), 0.5)["seeds"][0] == 2
 
 
-def test_a_baseline_with_another_exchange_is_none(tmp_path):
+def test_a_baseline_with_a_replaced_choice_is_no_reference(tmp_path):
     other = {"replaced": {"exchange": "gossip:Gossip"}}
     runs = [
         made_up_run(tmp_path / "gossip", (0.1, 0.6, 0.6, 0.6), system="baseline", **other),
@@ -151,34 +152,33 @@ def test_a_baseline_with_another_exchange_is_none(tmp_path):
     assert not group_runs([so_called])[0].is_reference
 
 
-def test_several_baselines_are_none(tmp_path):
+def test_several_baselines_are_no_reference(tmp_path):
     runs = [made_up_run(tmp_path / f"b{size}", system="baseline", extra=f"batch_size: {size}") for size in (8, 16)]
     table = comparison(group_runs([*runs, made_up_run(tmp_path / "d")]), 0.5)
     assert table["speedup"].isna().all()
     assert set(table["reference"]) == {-1}
 
 
-def test_runs_without_an_exchange_are_noted(tmp_path):
-    runs = [
-        made_up_run(tmp_path / "diloco", system="diloco", exchanging=False),
-        made_up_run(tmp_path / "alone", system="hop", workers=1, exchanging=False),
-        made_up_run(tmp_path / "dlion"),
-    ]
-    assert comparison(group_runs(runs), 0.5)["note"].tolist() == ["no exchange", "", ""]
-
-
-def test_runs_that_diverged_are_noted(tmp_path):
+def test_runs_without_an_exchange_and_diverged_runs_are_noted(tmp_path):
     runs = [
         made_up_run(tmp_path / "ako", system="ako", diverged=True),
+        made_up_run(tmp_path / "alone", system="gaia", workers=1, exchanging=False),
         made_up_run(tmp_path / "dlion0", seed=0),
         made_up_run(tmp_path / "dlion1", seed=1, diverged=True),
         made_up_run(tmp_path / "hop", system="hop", exchanging=False, diverged=True),
+        made_up_run(tmp_path / "diloco", system="diloco", exchanging=False),
     ]
-    table = comparison(group_runs(runs), 0.5)
-    assert table["note"].tolist() == ["diverged", "in part diverged", "no exchange, diverged"]
+    notes = {group.labels["system"]: note([group]) for group in group_runs(runs)}
+    assert notes == {
+        "ako": "diverged",
+        "gaia": "",
+        "dlion": "in part diverged",
+        "hop": "no exchange, diverged",
+        "diloco": "no exchange",
+    }
 
 
-def test_a_target_that_no_summary_tells_is_looked_up_in_the_metrics(groups):
+def test_a_target_without_a_summary_is_found_in_the_metrics(groups):
     run = groups[1].runs[0]
     assert time_to_target(run, 0.55) == 20
     assert math.isnan(time_to_target(run, 0.85))
@@ -210,7 +210,7 @@ def test_speed_ups_are_within_an_environment(tmp_path):
     assert comparison(groups, 0.6)["speedup"].tolist() == [1, 3, 1, 2]
 
 
-def test_no_row_is_compared_with_one_of_other_machines_or_another_network(tmp_path):
+def test_groups_of_other_clusters_are_not_compared(tmp_path):
     """Though neither is an axis of a sweep, and both scenarios have the same name."""
     fast, slow = (f"cluster:\n  clouds:\n  - name: east\n  wan:\n    bandwidth: {rate} Mbps\n" for rate in (100, 1))
     runs = [
@@ -224,7 +224,7 @@ def test_no_row_is_compared_with_one_of_other_machines_or_another_network(tmp_pa
     assert table["reference"].tolist() == [0, 0, 2]
 
 
-def test_speed_ups_are_of_runs_that_were_evaluated_on_the_same_samples(tmp_path):
+def test_groups_of_other_evaluation_sets_are_not_compared(tmp_path):
     runs = [
         made_up_run(tmp_path / "b", (0.1, 0.2, 0.6), system="baseline"),
         made_up_run(tmp_path / "d", (0.1, 0.6)),
@@ -243,7 +243,7 @@ def test_without_a_completed_run_there_is_nothing_to_compare(tmp_path):
     assert comparison(groups, 0.5)["completed"].tolist() == [0]
 
 
-def test_comparisons_tell_who_was_away_where_somebody_was(tmp_path):
+def test_outages_are_compared_as_means(tmp_path):
     runs = [made_up_run(tmp_path / f"d{seed}", seed=seed, absent=seed < 1) for seed in range(2)]
     table = comparison(group_runs([*runs, made_up_run(tmp_path / "b", system="baseline")]), 0.5)
     always_there, away = table[["up", "goodput", "work_lost", "state_bytes", "to_join"]].to_numpy().tolist()
@@ -252,7 +252,7 @@ def test_comparisons_tell_who_was_away_where_somebody_was(tmp_path):
     assert all(math.isnan(each) for each in always_there)
 
 
-def test_an_older_summary_that_tells_less_of_who_was_away_is_compared_as_far_as_it_goes(tmp_path):
+def test_incomplete_older_summaries_are_compared(tmp_path):
     run = made_up_run(tmp_path / "run", absent=True)
     run.summary["availability"] = {"up": [0.5, 1.0], "lost_seconds": 2.0}
     (row,) = comparison(group_runs([run]), 0.5).to_dict("records")
@@ -260,7 +260,7 @@ def test_an_older_summary_that_tells_less_of_who_was_away_is_compared_as_far_as_
     assert all(math.isnan(row[name]) for name in ("goodput", "state_bytes", "to_join"))
 
 
-def test_what_crossed_the_wan_is_told_of_a_run_and_until_its_target(tmp_path):
+def test_wan_bytes_are_of_the_run_and_until_the_target(tmp_path):
     """Of the three links one goes to the other micro-cloud and one comes back, each with 1 MB in 10 s."""
     clouds = ("east", "east", "west")
     runs = [

@@ -27,12 +27,12 @@ def part(variable, large, lost, seconds, stage="push"):
     return PartsRow(0.0, 0, 1, "contribution", stage, variable, large, 100, lost, seconds)
 
 
-def test_data_messages_are_complete_when_they_are_delivered_or_else_sent(tmp_path):
+def test_messages_complete_when_delivered_or_else_sent(tmp_path):
     rows = [sent(1.0, 3.0), sent(2.0, 3.0, delivered=6.0), sent(4.0, None), sent(0.0, 1.0, "weights", "weights")]
     assert completions(run_of(tmp_path / "run", rows))["seconds"].tolist() == [2.0, 4.0]
 
 
-def test_shares_are_of_all_bytes_of_a_kind_sent_or_not(tmp_path):
+def test_shares_are_of_all_bytes_of_a_kind(tmp_path):
     rows = [
         sent(0.0, 1.0, size=90, lost=20, resent=0, saved=10),
         sent(0.0, 3.0, size=100, lost=0, resent=250, saved=0),
@@ -48,7 +48,7 @@ def test_shares_are_of_all_bytes_of_a_kind_sent_or_not(tmp_path):
     assert by_kind(run_of(tmp_path / "none", rows[3:4])).empty
 
 
-def test_parts_are_of_a_stage_a_variable_and_a_class(tmp_path):
+def test_parts_are_by_stage_variable_and_class(tmp_path):
     first = run_of(tmp_path / "first", parts=[part(0, True, 0, 1.0), part(0, False, 50, 2.0), part(1, True, 100, None)])
     second = run_of(tmp_path / "second", parts=[part(0, True, 10, 3.0), part(0, True, 20, 5.0, "pull")])
     table = by_part([first, second]).set_index(["stage", "variable", "packets"])

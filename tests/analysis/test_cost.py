@@ -1,4 +1,4 @@
-"""What runs cost, as their summaries and tables tell it."""
+"""Costs in summaries, comparisons and tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return simulate(load(folder / "priced.yaml"), folder / "run")
 
 
-def test_the_summary_tells_what_a_run_cost(run: Run) -> None:
+def test_the_summary_has_the_cost(run: Run) -> None:
     cost = run.outcome["cost"]
     links = run.links()
     sent = [
@@ -59,10 +59,11 @@ def test_the_summary_tells_what_a_run_cost(run: Run) -> None:
             "egress_gb": sum(sent) / 1e9,
         }
     )
+    assert Frames((run,)).summaries["cost"].iloc[0] == cost["total"]
     assert run.outcome["bytes_sent"] > sum(sent)  # what stays within east costs nothing
 
 
-def test_prices_change_nothing_else_of_a_run(run: Run, tmp_path: Path) -> None:
+def test_prices_change_only_the_cost(run: Run, tmp_path: Path) -> None:
     scenario = load(run.folder / "scenario.yaml").model_copy(update={"prices": None})
     free = [
         cloud.model_copy(update={"workers": [group.model_copy(update={"price": None}) for group in cloud.workers]})
@@ -79,7 +80,7 @@ def test_prices_change_nothing_else_of_a_run(run: Run, tmp_path: Path) -> None:
     }
 
 
-def test_a_run_that_was_stopped_and_went_on_cost_the_same(run: Run, tmp_path: Path) -> None:
+def test_a_resumed_run_costs_the_same(run: Run, tmp_path: Path) -> None:
     scenario = load(run.folder / "scenario.yaml")
     stopped = simulate(scenario, tmp_path / "run", interrupted=After(40))
     assert stopped.outcome["status"] == "interrupted"
@@ -87,7 +88,7 @@ def test_a_run_that_was_stopped_and_went_on_cost_the_same(run: Run, tmp_path: Pa
     assert resume(tmp_path / "run").outcome["cost"] == run.outcome["cost"]
 
 
-def test_on_the_way_it_costs_what_it_would_have_had_it_ended_there(run: Run) -> None:
+def test_costs_until_a_time_are_those_of_a_run_that_ends_then(run: Run) -> None:
     costs = costs_until(run, [0.0, 1.5, 2.0, 4.0])
     assert costs == sorted(costs)
     assert costs[0] == 0
@@ -106,11 +107,7 @@ def test_a_comparison_has_costs_of_runs_and_of_targets(run: Run) -> None:
     assert math.isnan(row["cost_to_target"])
 
 
-def test_frames_have_the_cost(run: Run) -> None:
-    assert Frames((run,)).summaries["cost"].iloc[0] == run.outcome["cost"]["total"]
-
-
-def test_other_prices_can_be_put_in_their_place(run: Run, tmp_path: Path) -> None:
+def test_a_run_can_be_priced_by_another_catalog(run: Run, tmp_path: Path) -> None:
     heads = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,Price,SpotPrice,Region,Watts"
     rows = ["p3.2xlarge,Gaudi,1,8,10,,here,300", "p2.xlarge,K80,1,4,1,,here,100"]
     catalog = tmp_path / "own.csv"
@@ -122,7 +119,7 @@ def test_other_prices_can_be_put_in_their_place(run: Run, tmp_path: Path) -> Non
     assert run.outcome["cost"]["machines"] == pytest.approx(PER_HOUR * 4 / 3600)  # is as it was
 
 
-def test_runs_without_prices_say_so(tmp_path: Path) -> None:
+def test_runs_without_prices_have_no_cost(tmp_path: Path) -> None:
     run = made_up_run(tmp_path / "run", extra="cluster: {clouds: [{name: east, workers: [{count: 2}]}]}\n")
     (row,) = comparison(group_runs([run]), 0.5).to_dict("records")
     assert math.isnan(row["cost"])
@@ -151,7 +148,7 @@ def test_a_damaged_tariff_is_refused(run: Run, tmp_path: Path, tariff: dict[str,
         costs_until(Run.open(tmp_path), [1.0])
 
 
-def test_clouds_that_the_scenario_does_not_have_are_refused(run: Run) -> None:
+def test_unknown_clouds_are_refused(run: Run) -> None:
     class OtherClouds(Run):
         def links(self) -> pd.DataFrame:
             return run.links().assign(sender_cloud="north")
@@ -161,7 +158,7 @@ def test_clouds_that_the_scenario_does_not_have_are_refused(run: Run) -> None:
         at_prices_of(other, "aws-2020-p2p3")
 
 
-def test_the_command_line_tells_costs(
+def test_the_command_line_has_costs(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
@@ -178,7 +175,7 @@ def test_the_command_line_tells_costs(
     assert "--catalog aws-2022: there is no catalog 'aws-2022'" in capsys.readouterr().err
 
 
-def test_a_spot_machine_that_restarts_is_paid_meanwhile(tmp_path: Path) -> None:
+def test_a_restarting_spot_machine_is_billed(tmp_path: Path) -> None:
     clouds = [{"name": "east", "workers": [{"price": 3600, "spot": True}, {"price": 3600}]}]
     absent = {"workers": {"east/0": {"down": [["1 s", "2 s"]]}}, "restart": "1 s"}
     scenario = digits(cluster={"clouds": clouds}, prices={"billing": {"least": "0 s"}}, availability=absent)
@@ -188,7 +185,7 @@ def test_a_spot_machine_that_restarts_is_paid_meanwhile(tmp_path: Path) -> None:
     assert costs_until(run, [2.0, 3.0, 4.0]) == pytest.approx([1 + 2, 2 + 3, 3 + 4])
 
 
-def test_spot_machines_cost_less_while_they_are_away(tmp_path: Path) -> None:
+def test_spot_machines_are_not_billed_during_outages(tmp_path: Path) -> None:
     clouds = [{"name": "east", "workers": [{"price": 3600, "spot": True}, {"count": 2, "price": 3600}]}]
     down = {"east/0": {"down": [["1 s", "2 s"], ["3 s", None]]}, "east/1": {"down": [["1 s", None]]}}
     scenario = digits(

@@ -37,7 +37,7 @@ def killed(later=0.0, **joined):
     )
 
 
-def test_the_max_difference_of_losses_and_returns_are_told(tmp_path):
+def test_losses_and_returns_are_compared(tmp_path):
     simulated, real = written(tmp_path / "a", *killed()), written(tmp_path / "b", *killed(0.15, joined=5.0))
     fidelity = compare(simulated, real)
     assert fidelity.verdict["to_notice"] == pytest.approx(0.15 / 2)  # of the least time that differences are held to
@@ -46,7 +46,7 @@ def test_the_max_difference_of_losses_and_returns_are_told(tmp_path):
     assert compare(simulated, simulated).verdict["to_notice"] == 0
 
 
-def test_a_loss_of_which_a_node_does_not_know_since_when_counts_by_how_much_later_it_was(tmp_path):
+def test_a_loss_without_a_delay_counts_by_its_time(tmp_path):
     """As where a link is silent."""
     simulated = written(tmp_path / "a", (16.0, 0, 0, "lost", 2, 6.0), (30.0, 0, 0, "found", 2))
     real = written(tmp_path / "b", (15.7, 0, 0, "lost", 2), (30.5, 0, 0, "found", 2))
@@ -56,14 +56,14 @@ def test_a_loss_of_which_a_node_does_not_know_since_when_counts_by_how_much_late
     assert max_difference(delays, "lost") == pytest.approx(0.05)
 
 
-def test_what_happened_in_one_run_alone_is_infinitely_far_apart(tmp_path):
+def test_an_event_of_one_run_only_is_an_infinite_difference(tmp_path):
     fidelity = compare(written(tmp_path / "a", *killed()), written(tmp_path / "b", *killed()[:3]))
     assert fidelity.verdict["to_notice"] == 0
     assert math.isinf(fidelity.verdict["to_rejoin"])
     assert fidelity.document["verdict"]["to_rejoin"] is None
 
 
-def test_nothing_is_told_where_all_are_there_all_the_time(tmp_path):
+def test_without_outages_there_are_no_delays(tmp_path):
     fidelity = compare(written(tmp_path / "a"), written(tmp_path / "b"))
     assert "to_notice" not in fidelity.verdict
     assert "delays" not in fidelity.document

@@ -27,7 +27,7 @@ def test_csv_files_read_as_the_tables(runs, tmp_path):
     assert tables["links"]["bytes"].sum() == 8_000_000
 
 
-def test_csv_files_tell_of_packets_where_there_were_any(runs, tmp_path):
+def test_csv_files_of_packets_are_optional(runs, tmp_path):
     export_csv((*runs, made_up_run(tmp_path / "lossy", seed=2, lossy=True, streamed=True)), tmp_path / "with")
     export_csv(runs, tmp_path / "without")
     tables = {file.stem: pd.read_csv(file) for file in (tmp_path / "with").iterdir()}
@@ -37,7 +37,7 @@ def test_csv_files_tell_of_packets_where_there_were_any(runs, tmp_path):
     assert tables["queues"]["port"].nunique() == 3
 
 
-def test_a_csv_file_tells_of_who_came_and_went_where_anybody_did(runs, tmp_path):
+def test_the_csv_file_of_membership_is_optional(runs, tmp_path):
     export_csv((*runs, made_up_run(tmp_path / "away", seed=2, absent=True)), tmp_path / "with")
     export_csv(runs, tmp_path / "without")
     assert pd.read_csv(tmp_path / "with" / "membership.csv")["bytes"].sum() == 4000
@@ -76,7 +76,7 @@ def told(tmp_path):
     return Run.open(writer.folder)
 
 
-def test_a_trace_tells_of_profiling_of_waits_without_an_end_and_of_who_was_waited_for(told, tmp_path):
+def test_a_trace_has_profiling_and_unfinished_waits(told, tmp_path):
     export_trace((told,), tmp_path / "out")
     events = json.loads((tmp_path / "out" / "told.json").read_text())["traceEvents"]
     slices = [(one["name"], one["ts"] / 1e6, one["dur"] / 1e6) for one in events if one["ph"] == "X" and not one["tid"]]
@@ -85,7 +85,7 @@ def test_a_trace_tells_of_profiling_of_waits_without_an_end_and_of_who_was_waite
     assert args == [{"iteration": 1, "waited for": "east/1", "reason": "token"}, {"iteration": 2}]
 
 
-def test_a_trace_has_each_message_from_its_first_byte_to_its_last_and_those_of_a_thread_apart(told, tmp_path):
+def test_a_trace_has_messages_in_lanes(told, tmp_path):
     export_trace((told,), tmp_path / "out")
     events = json.loads((tmp_path / "out" / "told.json").read_text())["traceEvents"]
     names = {one["tid"]: one["args"]["name"] for one in events if one["name"] == "thread_name"}
@@ -109,7 +109,7 @@ def test_event_files_read_as_scalars(runs, tmp_path):
     assert [event.step for event in read.Scalars("batch_size/east-1")] == list(range(1, 21))
 
 
-def test_what_was_measured_on_validation_samples_has_another_name(tmp_path):
+def test_validation_metrics_have_their_own_names(tmp_path):
     run = made_up_run(tmp_path / "run", evaluated_on="validation")
     export_trace((run,), tmp_path / "trace")
     events = json.loads((tmp_path / "trace/run.json").read_text())["traceEvents"]
@@ -125,7 +125,7 @@ def test_what_was_measured_on_validation_samples_has_another_name(tmp_path):
     }
 
 
-def test_without_tensorboard_it_is_said_what_to_install(runs, tmp_path, monkeypatch):
+def test_without_tensorboard_the_line_names_the_extra(runs, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(InputError, match=r"pip install 'dlion-sim\[tensorboard\]'"):
         export_tensorboard(runs, tmp_path / "out")

@@ -54,7 +54,7 @@ def written(
     return Run.open(folder)
 
 
-def test_a_run_is_like_itself(tmp_path):
+def test_equal_runs_have_no_differences(tmp_path):
     one, again = (simulate(digits(), tmp_path / name) for name in ("one", "again"))
     assert compare(one, again).verdict == {
         "iteration_median": 0.0,
@@ -84,7 +84,7 @@ def test_differences_are_those_of_the_runs(tmp_path):
     assert json.loads(json.dumps(found.document))["links"][0]["bytes_simulated"] == 10000
 
 
-def test_only_the_time_that_both_ran_counts(tmp_path):
+def test_only_the_common_time_counts(tmp_path):
     simulated = written(tmp_path / "simulated")
     real = written(tmp_path / "real", iterations=5, accuracies=(0.1, 0.5))
     found = compare(simulated, real)
@@ -93,7 +93,7 @@ def test_only_the_time_that_both_ran_counts(tmp_path):
     assert found.evaluations.index.tolist() == [0.0, 5.0]
 
 
-def test_what_is_whole_counts_by_how_late_it_is(tmp_path):
+def test_whole_numbers_count_by_their_delay(tmp_path):
     """In a run that is 0.1 % slower the last of 20 iterations, and its message, are missing at the end."""
     sampled = {"accuracies": [0.1] * 48, "every": 10 / 47}
     simulated = written(tmp_path / "simulated", period=0.5, iterations=20, **sampled)
@@ -105,7 +105,7 @@ def test_what_is_whole_counts_by_how_late_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(("data", "off"), [(1_000_000, 0.01), (900_000, 0.1)])
-def test_links_of_control_messages_are_held_against_what_links_carry(tmp_path, data, off):
+def test_links_of_control_messages_hardly_count(tmp_path, data, off):
     simulated = written(tmp_path / "simulated", links={(0, 1): 1_000_000, (1, 0): 1_000_000, (0, 2): 1000})
     real = written(tmp_path / "real", links={(0, 1): 1_000_000, (1, 0): data, (0, 2): 1667})
     found = compare(simulated, real)
@@ -113,7 +113,7 @@ def test_links_of_control_messages_are_held_against_what_links_carry(tmp_path, d
     assert found.verdict["bytes"] == pytest.approx(off, rel=0.01)
 
 
-def test_what_only_one_of_the_runs_did_is_counted(tmp_path):
+def test_links_and_workers_of_one_run_only_count(tmp_path):
     simulated = written(tmp_path / "simulated")
     real = written(tmp_path / "real", links={(1, 0): 1000}, idle=[1])
     found = compare(simulated, real)
@@ -123,14 +123,14 @@ def test_what_only_one_of_the_runs_did_is_counted(tmp_path):
     assert found.verdict["iterations"] == 1
 
 
-def test_where_nothing_was_exchanged_bytes_are_not_told(tmp_path):
+def test_without_an_exchange_bytes_are_unknown(tmp_path):
     found = compare(*(written(tmp_path / name, links={}) for name in ("simulated", "real")))
     assert math.isnan(found.verdict["bytes"])
     assert found.document["verdict"]["bytes"] is None
     assert found.verdict["iterations"] == 0
 
 
-def test_it_is_told_how_late_real_computations_were(tmp_path):
+def test_lateness_is_a_share_of_the_time(tmp_path):
     simulated = written(tmp_path / "simulated")
     late = {"computations": 10, "late": 2, "seconds_late": 0.5, "most_seconds_late": 0.3}
     assert compare(simulated, written(tmp_path / "paced", late=late, way="emulate")).late == pytest.approx(0.05)
@@ -143,7 +143,7 @@ def test_runs_of_other_workers_are_refused(tmp_path):
         compare(simulated, real)
 
 
-def test_runs_that_were_evaluated_on_other_samples_are_refused(tmp_path):
+def test_runs_with_other_evaluation_sets_are_refused(tmp_path):
     simulated, real = written(tmp_path / "one"), written(tmp_path / "other", evaluated_on="validation")
     with pytest.raises(InputError, match="was evaluated on the validation set; allowed: the test set, as") as refusal:
         compare(simulated, real)

@@ -1,4 +1,4 @@
-"""Runs that differ in nothing but their seed are one group."""
+"""Groups of runs that differ only in their seed."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from dlion_sim.analysis.groups import note
 from tests.made_up import made_up_run
 
 
-def test_seeds_are_put_together_and_systems_told_apart(tmp_path):
+def test_systems_are_groups_over_seeds(tmp_path):
     runs = [
         made_up_run(tmp_path / f"{system}-{seed}", system=system, seed=seed)
         for seed in (0, 1)
@@ -19,7 +19,7 @@ def test_seeds_are_put_together_and_systems_told_apart(tmp_path):
     assert varying(groups) == ["system"]
 
 
-def test_the_values_of_a_sweep_tell_groups_apart(tmp_path):
+def test_the_values_of_a_sweep_distinguish_groups(tmp_path):
     points = [
         {"base": "made-up", "cluster.wan.bandwidth": bandwidth, "seed": str(seed)}
         for bandwidth in ("5 Mbps", "20 Mbps")
@@ -34,7 +34,7 @@ def test_the_values_of_a_sweep_tell_groups_apart(tmp_path):
     assert [group.named(varying(groups)) for group in groups] == ["bandwidth 5 Mbps", "bandwidth 20 Mbps"]
 
 
-def test_transports_tell_groups_apart(tmp_path):
+def test_transports_distinguish_groups(tmp_path):
     runs = [made_up_run(tmp_path / name, transport=name) for name in ("reliable", "dlcp")]
     old = made_up_run(tmp_path / "old")
     del old.manifest["transport"]  # as of runs from before there was another
@@ -55,12 +55,12 @@ def test_transports_tell_groups_apart(tmp_path):
         (["description: x", "description: y"], ["run 0", "run 1"]),
     ],
 )
-def test_other_settings_are_another_group_told_apart_by_them_or_by_its_folder(tmp_path, settings, names):
+def test_differing_settings_or_folders_name_groups(tmp_path, settings, names):
     runs = [made_up_run(tmp_path / f"run {number}", extra=text) for number, text in enumerate(settings)]
     assert [group.labels.get("run") for group in group_runs(runs)] == names
 
 
-def test_seeds_are_one_group_where_other_settings_are_another(tmp_path):
+def test_settings_distinguish_groups_over_seeds(tmp_path):
     runs = [
         made_up_run(tmp_path / f"{size}-{seed}", extra=f"size: {size}", seed=seed)
         for size in (8, 16)
@@ -71,17 +71,17 @@ def test_seeds_are_one_group_where_other_settings_are_another(tmp_path):
     assert [len(group.runs) for group in groups] == [2, 2, 1]
 
 
-def test_where_own_code_lies_makes_no_other_group(tmp_path):
+def test_the_folder_of_own_code_does_not_distinguish_groups(tmp_path):
     runs = [made_up_run(tmp_path / each, extra=f"modules: /{each}\n", seed=seed) for seed, each in enumerate("ab")]
     assert len(group_runs(runs)) == 1
 
 
-def test_a_real_run_is_not_put_together_with_a_simulated_one(tmp_path):
+def test_real_and_simulated_runs_are_distinguished(tmp_path):
     groups = group_runs([made_up_run(tmp_path / "a"), made_up_run(tmp_path / "b", way="live", seed=1)])
     assert [group.named(varying(groups)) for group in groups] == ["", "live"]
 
 
-def test_what_was_measured_on_other_samples_is_told_apart(tmp_path):
+def test_evaluation_sets_distinguish_groups(tmp_path):
     tuned = made_up_run(tmp_path / "a", extra="validation: 0.1\n", evaluated_on="validation")
     groups = group_runs([tuned, made_up_run(tmp_path / "b", extra="validation: 0.0\n")])
     assert varying(groups) == ["evaluated_on"]
@@ -90,13 +90,13 @@ def test_what_was_measured_on_other_samples_is_told_apart(tmp_path):
     assert metric_name(groups) == "accuracy"
 
 
-def test_what_is_not_completed_does_not_count_as_such(tmp_path):
+def test_interrupted_runs_are_not_completed(tmp_path):
     runs = [made_up_run(tmp_path / "a"), made_up_run(tmp_path / "b", seed=1, status="interrupted")]
     (group,) = group_runs(runs)
     assert group.completed == (runs[0],)
 
 
-def test_what_an_axis_tells_is_not_told_again(tmp_path):
+def test_labels_do_not_repeat_the_values_of_axes(tmp_path):
     replaced = {"exchange.n": "10", "batching.weights": "share"}
     points = [{"system.exchange.n": "10"}, {"system.exchange.n": "20"}]
     runs = [
@@ -113,12 +113,12 @@ def test_what_an_axis_tells_is_not_told_again(tmp_path):
     assert group_runs([tuned])[0].labels["system"] == "dlion"
 
 
-def test_labels_in_words():
+def test_labels_are_written_as_text():
     assert label_text("system", "dlion") == "dlion"
     assert label_text("workload.optimizer.learning_rate", "0.1") == "learning rate 0.1"
 
 
-def test_runs_that_are_not_completed_are_noted(tmp_path):
+def test_incomplete_runs_are_noted(tmp_path):
     ended = [made_up_run(tmp_path / f"{seed}", seed=seed, status="interrupted") for seed in (0, 1)]
     assert note(group_runs(ended)) == "interrupted"
     assert note(group_runs([*ended, made_up_run(tmp_path / "done", seed=2)])) == "in part interrupted"

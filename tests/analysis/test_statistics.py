@@ -21,7 +21,7 @@ def test_a_mean_has_its_t_interval():
     assert found.value - found.low == pytest.approx(found.high - found.value)
 
 
-def test_of_one_value_there_is_no_interval():
+def test_one_value_has_no_interval():
     found = mean_of([0.9])
     assert found.value == 0.9
     assert math.isnan(found.low)
@@ -29,13 +29,13 @@ def test_of_one_value_there_is_no_interval():
     assert math.isnan(mean_of([]).value)
 
 
-def test_intervals_hold_the_mean_as_often_as_they_say():
+def test_intervals_cover_the_mean_at_their_level():
     rng = np.random.default_rng(0)
     found = [mean_of(list(rng.normal(5.0, 2.0, 3))) for _ in range(2000)]
     assert np.mean([each.low < 5 < each.high for each in found]) == pytest.approx(0.95, abs=0.015)
 
 
-def test_a_time_that_was_not_reached_counts_with_the_end_of_its_run_as_a_bound():
+def test_a_missed_target_counts_with_the_end_of_its_run():
     durations = [*reached(10, 20).values(), Duration(60.0, reached=False)]
     found = restricted_mean(durations)
     assert (found.value, found.bound) == (30, ">")
@@ -53,7 +53,7 @@ def test_a_ratio_of_pairs_is_their_geometric_mean_with_the_interval_of_its_logar
     assert (found.pairs, found.bound) == (len(above), "")
 
 
-def test_seeds_that_are_not_in_both_are_no_pairs():
+def test_only_common_seeds_are_pairs():
     one, other = reached(30, 44, 1000), reached(10, 11)
     assert ratio(one, other) == ratio({seed: one[seed] for seed in other}, other)
 
@@ -79,7 +79,7 @@ def test_without_pairs_a_ratio_has_welchs_interval():
         ((True, False), (False, True), math.nan, ""),
     ],
 )
-def test_a_ratio_of_times_that_were_not_reached_is_a_bound_if_anything(above, below, value, bound):
+def test_ratios_with_missed_targets_are_bounds(above, below, value, bound):
     one = {seed: Duration(30.0, each) for seed, each in enumerate(above)}
     other = {seed: Duration(10.0, each) for seed, each in enumerate(below)}
     found = ratio(one, other)
@@ -88,7 +88,7 @@ def test_a_ratio_of_times_that_were_not_reached_is_a_bound_if_anything(above, be
     assert math.isnan(found.low)
 
 
-def test_of_no_time_at_all_there_is_no_ratio():
+def test_durations_of_zero_have_no_ratio():
     assert math.isnan(ratio(reached(0, 10), reached(5, 5)).value)
     assert math.isnan(ratio({}, reached(5)).value)
 
@@ -112,7 +112,7 @@ def test_holms_correction():
     assert holm([0.6, 0.7]) == [1, 1]
 
 
-def test_of_times_in_whose_last_half_nobody_looked_only_bounds_are_known():
+def test_coarse_durations_are_bounds():
     coarse, fine = {0: Duration(10.0, reached=True, gap=10.0)}, {0: Duration(30.0, reached=True)}
     found = restricted_mean([*coarse.values(), *fine.values()])
     assert (found.value, found.bound) == (20, "<=")
@@ -121,7 +121,7 @@ def test_of_times_in_whose_last_half_nobody_looked_only_bounds_are_known():
     assert ratio({0: Duration(30.0, reached=False)}, coarse).bound == ">"
 
 
-def test_times_are_known_no_better_than_to_the_gap_between_evaluations():
+def test_intervals_cover_the_gap_between_evaluations():
     """Seeds that reach a target at the same evaluation need not have reached it at the same time."""
     same = {seed: Duration(12.0, reached=True, gap=2.0) for seed in range(3)}
     found = restricted_mean([*same.values()])

@@ -1,4 +1,4 @@
-"""What each worker did when, where somebody goes meanwhile."""
+"""Transfers in runs with outages."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from dlion_sim.results import MembershipRow, MetricsRow, Run, RunWriter, Transfe
     ],
     ids=["sender", "receiver", "later", "path", "others", "nobody"],
 )
-def test_a_message_that_never_ended_was_under_way_until_an_end_of_it_was_lost(tmp_path, ends, rows, end):
+def test_an_unfinished_transfer_ends_when_an_end_is_lost(tmp_path, ends, rows, end):
     writer = RunWriter.create(tmp_path / "run", scenario_yaml="", manifest={"workers": ["a/0", "a/1", "a/2"]})
     writer.append(MetricsRow(20.0, 0.0, 0, "iteration", 1, 1.0))
     writer.append(TransfersRow(5.0, None, *ends, "data", "contribution", 9))

@@ -1,4 +1,4 @@
-"""What links carried, and how full their ways were."""
+"""Rates of links, and the utilization of their routes."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_rates_are_means_over_intervals_and_over_the_run(run):
     assert rates["n_percent"].tolist() == [7.5] * 3
 
 
-def test_rates_are_over_intervals_of_the_sender_where_each_has_its_own(run):
+def test_rates_are_over_the_senders_own_intervals(run):
     """As live nodes have that may be lost."""
     links = run.links()
     links.loc[(links["sender"] == 1) & (links["virtual_time"] == 20), "virtual_time"] = 10.5
@@ -47,7 +47,7 @@ def test_rates_are_over_intervals_of_the_sender_where_each_has_its_own(run):
     assert rates == pytest.approx(steady | {(1, 10.5): 16e6, (2, 10.501): 8e6 / 0.501})
 
 
-def test_what_a_link_crosses_is_as_full_as_all_links_make_it(run):
+def test_utilization_is_of_all_traffic_on_a_link(run):
     full = utilization(run).set_index(["sender", "crossed"])["full"].to_dict()
     assert full == pytest.approx(
         {
@@ -63,7 +63,7 @@ def test_what_a_link_crosses_is_as_full_as_all_links_make_it(run):
     )
 
 
-def test_a_server_shares_its_workers_nic_and_crosses_nothing_to_it(run):
+def test_a_server_shares_the_nic_of_its_worker(run):
     file = run.folder / SCENARIO
     server = "system: {name: parameter_server, topology: {kind: parameter_server, hosts: [1, {cloud: west}]}}"
     # Now 1 and 2 are servers: one on the machine of worker 0, one on its own.
@@ -95,12 +95,12 @@ def test_capacities_are_means_from_edge_to_edge(run):
     assert path[1].tolist() == pytest.approx([1e6] * 3)
 
 
-def test_capacities_of_a_schedule_that_repeats_are_those_of_all_its_periods(run):
+def test_capacities_of_repeating_schedules_cover_all_periods(run):
     file = run.folder / SCENARIO
     file.write_text(file.read_text().replace("10 s: 3 Mbps}", "10 s: 3 Mbps}, repeat: 20 s"))
     uplink = capacities(run, [(2, 0)], [0.0, 20.0, 30.0, 45.0])[0][0]
     assert uplink[1].tolist() == pytest.approx([2e6, 1e6, (10 * 3e6 + 5 * 1e6) / 15])
 
 
-def test_capacities_of_a_live_run_are_not_known(tmp_path):
+def test_capacities_of_live_runs_are_unknown(tmp_path):
     assert capacities(made_up_run(tmp_path / "run", workers=3, way="live"), [(2, 0)], [0.0, 1.0]) is None

@@ -1,4 +1,4 @@
-"""Networks that are studied by what they are made of are as large as the real ones, and so are their stand-ins."""
+"""Networks by their layers have the sizes and costs of the real ones, and stand-ins have proportional sizes."""
 
 import pytest
 import torch
@@ -26,18 +26,18 @@ GIGA = {"alexnet": 0.71, "squeezenet": 0.82, "shufflenet": 0.04, "mobilenet": 0.
 
 
 @pytest.mark.parametrize("name", MILLIONS)
-def test_they_have_as_many_parameters(name):
+def test_numbers_of_parameters_are_the_published_ones(name):
     assert NETWORKS[name].parameters / 1e6 == pytest.approx(MILLIONS[name], rel=0.005)
 
 
 @pytest.mark.parametrize("name", GIGA)
-def test_they_cost_as_much(name):
+def test_costs_are_the_published_ones(name):
     assert NETWORKS[name].multiplications / 1e9 == pytest.approx(GIGA[name], rel=0.02)
     assert NETWORKS[name].training_flops == 6 * NETWORKS[name].multiplications
 
 
 @pytest.mark.parametrize("name", ["shufflenet", "resnet152", "vgg11"])
-def test_stand_ins_have_as_many_variables_in_proportion(name):
+def test_stand_ins_have_proportional_variables(name):
     real, stand_in = NETWORKS[name], NETWORKS[name].stand_in()
     sizes = [each.numel() for each in stand_in.parameters()]
     assert len(sizes) == len(real.sizes)
@@ -46,7 +46,7 @@ def test_stand_ins_have_as_many_variables_in_proportion(name):
     assert stand_in(torch.ones(2, 1, 8, 8)).shape == (2, 10)
 
 
-def test_normalisation_is_two_variables_a_convolution_and_hardly_a_parameter():
+def test_normalisation_adds_two_small_variables_per_convolution():
     with_it, without = NETWORKS["resnet50"], NETWORKS["resnet50_no_norm"]
     assert len(with_it.sizes) == len(without.sizes) + 2 * 53
     assert without.parameters / with_it.parameters == pytest.approx(1, rel=0.003)
@@ -57,7 +57,7 @@ def test_instances_are_those_of_the_catalog():
     assert all((two.gpus, two.price) == (one.gpus, one.price) for two, one in TWO.items())
 
 
-def test_two_instances_are_joined_by_the_network_of_one():
+def test_two_instances_are_connected_by_their_network():
     (_, pair) = TWO
     cluster = to_data(scenario("resnet18", pair))["cluster"]
     assert [cloud["workers"][0]["count"] for cloud in cluster["clouds"]] == [4, 4]

@@ -1,4 +1,4 @@
-"""Every benchmark runs and prints its table; what its figures are on a machine that is shared says nothing."""
+"""Every benchmark runs and prints its table, whatever the figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.made_up import made_up_run
 
 ROOT = Path(__file__).parents[2]
 NO_FIGURE = {"-", "not installed"}
-"""Where there is nothing to compare with."""
+"""Cells without a reference."""
 
 
 def columns(name: str, *arguments: str | Path) -> dict[str, list[str]]:
@@ -36,10 +36,10 @@ def columns(name: str, *arguments: str | Path) -> dict[str, list[str]]:
 
 
 def figures(cells: list[str]) -> list[float]:
-    """What stands first in each cell: a number above 0."""
-    told = [float(re.match(r"[\d,.]+", cell)[0].replace(",", "")) for cell in cells if cell not in NO_FIGURE]
-    assert all(0 < figure < 1e9 for figure in told), cells
-    return told
+    """The first number of each cell, above 0."""
+    found = [float(re.match(r"[\d,.]+", cell)[0].replace(",", "")) for cell in cells if cell not in NO_FIGURE]
+    assert all(0 < figure < 1e9 for figure in found), cells
+    return found
 
 
 def test_each_benchmark_has_its_test():
@@ -73,16 +73,16 @@ def test_gradients():
 def test_churn(tmp_path):
     table = columns("churn", "--short", "--output", tmp_path)
     assert table[""] == ["dpsgd", "ring_allreduce"]
-    ways = ["nobody", "crash", "notice", "rejoin", "new worker", "link, 20 s", "cloud"]
-    assert list(table) == ["", *ways]
-    assert all(figures(table[way][:1]) for way in ways)
-    assert all(table[way][1].startswith("the ring is broken") for way in ways[1:])
+    events = ["none", "crash", "notice", "rejoin", "new worker", "link, 20 s", "cloud"]
+    assert list(table) == ["", *events]
+    assert all(figures(table[event][:1]) for event in events)
+    assert all(table[event][1].startswith("the ring is broken") for event in events[1:])
     page = (tmp_path / "README.md").read_text()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
     assert rows[0] == list(table)
     assert rows[2:] == [list(each) for each in zip(*table.values(), strict=True)]
     assert (ROOT / "results" / "churn" / "README.md").read_text().startswith(page[: page.index("| dpsgd")])
-    runs = pd.read_csv(tmp_path / "churn.csv").set_index(["system", "way"])
+    runs = pd.read_csv(tmp_path / "churn.csv").set_index(["system", "event"])
     assert len(runs) == 2 * 7
     rejoined = runs.loc["dpsgd", "rejoin"]
     assert rejoined["work lost s"] > 0
@@ -146,7 +146,7 @@ def test_scale():
     table = columns("scale")
     assert table["workers"] == ["64", "64"]
     assert figures(table["times 64 workers'"]) == [1, 1]
-    assert len(figures(table["ms a worker-iteration"])) == len(figures(table["peak memory"])) == 2
+    assert len(figures(table["ms per worker-iteration"])) == len(figures(table["peak memory"])) == 2
 
 
 def test_selection():
@@ -172,7 +172,7 @@ def test_gpu():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("options", [[], ["--accept"]], ids=" ".join)
-def test_without_a_gpu_one_line_says_so(options):
+def test_without_a_gpu_it_is_one_line(options):
     command = [sys.executable, "-m", "benchmarks.gpu", *options]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (2, "this benchmark needs a GPU that PyTorch can use\n")

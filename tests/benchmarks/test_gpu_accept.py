@@ -1,4 +1,4 @@
-"""What is done with the first minutes on a GPU: all in a rehearsal, and ending in time with what there is."""
+"""The acceptance on a GPU: a whole rehearsal, and early ends with partial results."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def until(condition, seconds=60.0):
         time.sleep(0.02)
 
 
-def told(file):
+def content(file):
     return json.loads(file.read_text())
 
 
 def outcomes(file):
-    return {step["name"]: (step["status"], step["message"]) for step in told(file)["steps"]}
+    return {step["name"]: (step["status"], step["message"]) for step in content(file)["steps"]}
 
 
-def is_there(process):
+def is_running(process):
     with suppress(OSError):
         return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2][:3]
     return False
@@ -48,7 +48,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def accept(file):
-    """Does steps, each of which may take as long as is said, by name."""
+    """Runs steps by name, with a bound for each."""
 
     def accept(work, limit=60.0, bound=60.0, interrupted=lambda: None):
         record = Record(file, True, limit, [Step(name, "", bound) for name in work])
@@ -65,8 +65,8 @@ def figures(folder, seconds):
 
 def failing(folder, seconds):
     yield {"share": 0.25}
-    print("what was tried")
-    raise ValueError("too far\nfrom the truth")
+    print("details")
+    raise ValueError("too far\nand more")
 
 
 def sleeping(folder, seconds):
@@ -79,58 +79,58 @@ def dying(folder, seconds):
     os._exit(3)
 
 
-def test_a_step_that_fails_says_why_and_the_others_go_on(accept, file):
+def test_a_failed_step_has_a_message_and_the_others_run(accept, file):
     record = accept({"one": failing, "two": dying, "three": figures})
     assert outcomes(file) == {
         "one": ("failed", "ValueError: too far"),
-        "two": ("failed", "ended without a word"),
+        "two": ("failed", "ended without a message"),
         "three": ("passed", ""),
     }
-    assert [len(step["rows"]) for step in told(file)["steps"]] == [1, 1, 2]
-    assert any("what was tried" in line for line in record.steps[0].log)
+    assert [len(step["rows"]) for step in content(file)["steps"]] == [1, 1, 2]
+    assert any("details" in line for line in record.steps[0].log)
     assert record.status == "completed"
 
 
-def test_a_step_whose_time_is_over_is_killed_with_all_that_it_started(accept, file):
+def test_a_step_out_of_time_is_killed_with_its_descendants(accept, file):
     record = accept({"one": sleeping, "two": figures}, bound=0.5)
     assert [step.status for step in record.steps] == ["out of time", "passed"]
-    (row,) = told(file)["steps"][0]["rows"]
-    until(lambda: not any(map(is_there, row.values())))
+    (row,) = content(file)["steps"][0]["rows"]
+    until(lambda: not any(map(is_running, row.values())))
 
 
-def test_at_its_limit_it_ends_with_what_it_has(accept, file):
+def test_at_the_limit_partial_results_remain(accept, file):
     began = time.monotonic()
     record = accept({"one": figures, "two": sleeping, "three": figures}, limit=1.5)
     assert time.monotonic() - began < 60, "as long as what sleeps"
     assert [step.status for step in record.steps] == ["passed", "out of time", "not run"]
-    assert told(file)["status"] == "cut off by its limit"
-    assert told(file)["steps"][0]["rows"][0]["seconds"] <= 1.5
+    assert content(file)["status"] == "cut off by its limit"
+    assert content(file)["steps"][0]["rows"][0]["seconds"] <= 1.5
 
 
-def test_when_asked_it_ends_with_what_it_has(accept, file):
-    asked = lambda: signal.SIGTERM if file.exists() and told(file)["steps"][1]["rows"] else None  # noqa: E731
+def test_after_a_signal_partial_results_remain(accept, file):
+    asked = lambda: signal.SIGTERM if file.exists() and content(file)["steps"][1]["rows"] else None  # noqa: E731
     accept({"one": figures, "two": sleeping, "three": figures}, interrupted=asked)
     assert [status for status, _ in outcomes(file).values()] == ["passed", "out of time", "not run"]
-    assert told(file)["status"] == "cut off by SIGTERM"
+    assert content(file)["status"] == "cut off by SIGTERM"
 
 
-def test_when_killed_what_it_has_stays_and_its_step_ends(accept, file):
+def test_after_a_kill_partial_results_remain_and_the_step_ends(accept, file):
     whole = os.fork()
     if not whole:
         accept({"one": figures, "two": sleeping})
         os._exit(0)
-    until(lambda: file.exists() and told(file)["steps"][1]["rows"])
+    until(lambda: file.exists() and content(file)["steps"][1]["rows"])
     os.kill(whole, signal.SIGKILL)
     os.waitpid(whole, 0)
-    assert [step["status"] for step in told(file)["steps"]] == ["passed", "running"]
-    until(lambda: not is_there(told(file)["steps"][1]["rows"][0]["process"]))
-    os.kill(told(file)["steps"][1]["rows"][0]["child"], signal.SIGKILL)  # of a session of its own
+    assert [step["status"] for step in content(file)["steps"]] == ["passed", "running"]
+    until(lambda: not is_running(content(file)["steps"][1]["rows"][0]["process"]))
+    os.kill(content(file)["steps"][1]["rows"][0]["child"], signal.SIGKILL)  # of a session of its own
 
 
-def test_a_rehearsal_does_every_step(file):
+def test_a_rehearsal_runs_every_step(file):
     ran = subprocess.run([*REHEARSAL, "--output", file], cwd=ROOT, capture_output=True, text=True, timeout=400)
     assert ran.returncode == 0, ran.stdout + ran.stderr + file.read_text()
-    result = told(file)
+    result = content(file)
     assert (result["rehearsal"], result["status"]) == (True, "completed")
     assert all(step["status"] == "passed" and step["rows"] for step in result["steps"]), outcomes(file)
     rows = {step["name"]: step["rows"] for step in result["steps"]}
@@ -139,21 +139,21 @@ def test_a_rehearsal_does_every_step(file):
     assert [row["device"] for row in rows["nodes"]] == ["cpu", "cpu"]
     assert rows["paper"][0]["virtual_seconds"] > 0
     assert "goal: fused gradients, mlp, 64 workers: 10 times one by one; not measured" in ran.stdout
-    assert read(file) == {}, "its figures say nothing"
+    assert read(file) == {}, "its figures mean nothing"
 
 
-def test_a_rehearsal_that_is_to_end_keeps_what_it_has(file):
+def test_a_terminated_rehearsal_keeps_its_results(file):
     with subprocess.Popen([*REHEARSAL, "--output", file], cwd=ROOT, stdout=subprocess.PIPE) as whole:
         until(lambda: file.exists() and outcomes(file)["machine"][0] == "passed")
         whole.terminate()
         assert whole.wait(timeout=60) == 128 + signal.SIGTERM
-    assert told(file)["status"] == "cut off by SIGTERM"
-    assert told(file)["steps"][0]["rows"]
+    assert content(file)["status"] == "cut off by SIGTERM"
+    assert content(file)["steps"][0]["rows"]
 
 
-def test_a_rehearsal_of_a_second_ends_after_it(file):
+def test_a_rehearsal_ends_at_its_limit(file):
     ran = subprocess.run([*REHEARSAL, "--limit", "1", "--output", file], cwd=ROOT, capture_output=True, timeout=60)
     assert ran.returncode == 1
-    assert told(file)["status"] == "cut off by its limit"
-    assert told(file)["seconds"] < 5
+    assert content(file)["status"] == "cut off by its limit"
+    assert content(file)["seconds"] < 5
     assert outcomes(file)["paper"] == ("not run", "")

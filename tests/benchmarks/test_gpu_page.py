@@ -1,4 +1,4 @@
-"""docs/gpu.md says what was measured, and plainly what was not."""
+"""docs/gpu.md has measured figures, and marks missing ones."""
 
 import importlib.util
 from pathlib import Path
@@ -42,22 +42,22 @@ def test_without_results_nothing_is_measured(maker):
     assert all(goal.what in page for goal in goals({}))
 
 
-def test_what_was_measured_is_told_beside_its_goal_and_the_rest_stays_open(maker):
-    told = {"status": "cut off by its limit", "started": "2026-01-02T03:04:05", "seconds": 480.1}
+def test_measured_figures_are_beside_their_goals(maker):
+    results = {"status": "cut off by its limit", "started": "2026-01-02T03:04:05", "seconds": 480.1}
     fused = {"model": "mlp", "workers": 64, "one_by_one": 1000.0, "fused": 12345.0, "fused_gib": 1.5}
     slow = {"model": "cipher", "workers": 64, "one_by_one": 1000.0, "fused": 4900.0}
-    told["steps"] = [
+    results["steps"] = [
         step("machine", {"gpu": "Big GPU", "torch": "2.11", "cuda": "13.0"}),
         step("rates", fused, slow, status="failed", message="a | b"),
     ]
-    page = maker.page(told)
+    page = maker.page(results)
     assert "Measured on Big GPU, PyTorch 2.11, CUDA 13.0, 2026-01-02, in 480 s: cut off by its limit." in page
     assert rows(page, "mlp")[2] == ["mlp", "64", "1,000", "12,345", "12.3", "not measured", "1.50"]
     assert rows(page, "rates")[0][2:] == ["failed: a \\| b", "12"]
     assert rows(page, "nodes")[0][2:] == ["not measured"] * 2
-    assert [goal.outcome for goal in goals(told)] == ["reached", "missed", "not measured"]
+    assert [goal.outcome for goal in goals(results)] == ["reached", "missed", "not measured"]
 
 
-def test_what_kernels_cover_is_counted_once():
+def test_overlapping_kernels_count_once():
     assert union([(5.0, 7.0), (0.0, 2.0), (1.0, 3.0), (1.0, 2.0)]) == 5.0
     assert union([]) == 0.0

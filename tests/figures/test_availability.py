@@ -1,4 +1,4 @@
-"""Who was there, what systems came to meanwhile, and what was in vain."""
+"""Available workers, the metric and goodput under churn."""
 
 import pytest
 from matplotlib.figure import Figure
@@ -27,12 +27,12 @@ def runs(tmp_path_factory):
     ]
 
 
-def test_how_many_are_there_is_known_at_any_time(runs):
+def test_availability_is_a_step_function(runs):
     there = availability(runs[0])
     assert there.to_dict() == {0.0: 2, 0.5: 1, 1.0: 2, 1.5: 3, 2.0: 3}
 
 
-def test_goodput_is_what_was_computed_a_second(runs):
+def test_goodput_is_per_second(runs):
     told = runs[2].summary["availability"]
     useful, lost = goodput(runs[2])
     assert told["computed"] > told["useful"] > 0
@@ -40,7 +40,7 @@ def test_goodput_is_what_was_computed_a_second(runs):
     assert 2.0 * (useful + lost) == pytest.approx(told["computed"])
 
 
-def test_it_is_drawn_over_one_time(runs, tmp_path, monkeypatch):
+def test_panels_share_the_time_axis(runs, tmp_path, monkeypatch):
     drawn = []
     whole = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *args, **keys: (drawn.append(self), whole(self, *args, **keys)))
@@ -53,21 +53,7 @@ def test_it_is_drawn_over_one_time(runs, tmp_path, monkeypatch):
     assert "useful" in bars.texts[0].get_text()
 
 
-def test_what_was_useful_stands_beside_the_bars_within_the_figure(runs, tmp_path, monkeypatch):
-    drawn = []
-    whole = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **keys: (drawn.append(self), whole(self, *args, **keys)))
-    plot_availability(group_runs(runs), tmp_path / "figure.png")
-    (figure,) = drawn
-    bars = figure.axes[2]
-    figure.draw_without_rendering()
-    for text in bars.texts:
-        box = text.get_window_extent()
-        assert box.x0 >= bars.bbox.x1
-        assert box.x1 <= figure.bbox.x1
-
-
-def test_a_run_in_which_nobody_could_go_is_refused(tmp_path):
+def test_a_run_without_availability_is_refused(tmp_path):
     run = simulate(digits(duration="1 s"), tmp_path / "run", device="cpu")
     with pytest.raises(InputError, match="has no availability"):
         plot_availability(group_runs([run]), tmp_path / "figure.png")

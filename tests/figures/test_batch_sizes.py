@@ -20,7 +20,7 @@ def names(figure):
     return [text.get_text() for text in legend.get_texts()]
 
 
-def test_few_workers_have_a_line_each_on_a_linear_axis(tmp_path, drawn):
+def test_few_workers_have_a_line_each(tmp_path, drawn):
     plot_batch_sizes(run_with(tmp_path / "run", 2, 1), tmp_path / "a.png")
     bottom = drawn[0].axes[1]
     assert bottom.get_yscale() == "linear"
@@ -29,7 +29,7 @@ def test_few_workers_have_a_line_each_on_a_linear_axis(tmp_path, drawn):
     assert not bottom.collections
 
 
-def test_sizes_over_more_than_a_decade_are_on_a_logarithmic_axis(tmp_path, drawn):
+def test_a_wide_range_has_a_logarithmic_axis(tmp_path, drawn):
     plot_batch_sizes(run_with(tmp_path / "run", 11, 4), tmp_path / "a.png")
     top, bottom = drawn[0].axes
     assert (top.get_yscale(), bottom.get_yscale()) == ("linear", "log")
@@ -46,7 +46,7 @@ def test_sizes_over_more_than_a_decade_are_on_a_logarithmic_axis(tmp_path, drawn
         (64, 32, ["all 64 workers"]),
     ],
 )
-def test_many_workers_are_drawn_together(tmp_path, drawn, workers, clouds, lines):
+def test_many_workers_share_lines(tmp_path, drawn, workers, clouds, lines):
     run = run_with(tmp_path / "run", workers, clouds)
     plot_batch_sizes(run, tmp_path / "a.png")
     plot_accuracy(run, tmp_path / "a.png")
@@ -59,7 +59,7 @@ def test_many_workers_are_drawn_together(tmp_path, drawn, workers, clouds, lines
         assert ("band: minimum to maximum" in figure.legends[0].get_title().get_text()) == bool(bottom.collections)
 
 
-def test_a_line_is_the_mean_and_its_band_from_least_to_greatest(tmp_path, drawn):
+def test_a_line_is_a_mean_with_its_range(tmp_path, drawn):
     plot_batch_sizes(run_with(tmp_path / "run", 8, 2), tmp_path / "a.png")
     bottom = drawn[0].axes[1]
     # At first 8, 16, 24 and 32 samples, and 40 to 64.
@@ -68,7 +68,7 @@ def test_a_line_is_the_mean_and_its_band_from_least_to_greatest(tmp_path, drawn)
     assert set(first[first[:, 0] == 1][:, 1]) >= {8, 32}
 
 
-def test_sizes_that_change_at_the_beginning_only_are_drawn_until_soon_after(tmp_path, drawn):
+def test_only_the_part_with_changes_is_drawn(tmp_path, drawn):
     run = made_up_run(tmp_path / "run", [0.1] * 31)
     file = tmp_path / "run" / "metrics.parquet"
     rows = pd.read_parquet(file)

@@ -34,7 +34,7 @@ def notes(figure):
         ("epochs", [0, 2.56, 6.72], "Epochs (samples of all workers / training samples)"),
     ],
 )
-def test_accuracy_over_what_was_done(tmp_path, drawn, progress, places, label):
+def test_accuracy_is_over_the_chosen_progress(tmp_path, drawn, progress, places, label):
     run = made_up_run(tmp_path / "run", (0.1, 0.5, 0.8))
     run.manifest["training_samples"] = 100
     plot_accuracies(group_runs([run]), tmp_path / "a.png", progress)
@@ -45,7 +45,7 @@ def test_accuracy_over_what_was_done(tmp_path, drawn, progress, places, label):
     assert y == [10, 50, 80]
 
 
-def test_bytes_that_differ_by_more_than_ten_times_are_on_a_logarithmic_axis_without_the_beginning(tmp_path, drawn):
+def test_a_wide_range_of_bytes_has_a_logarithmic_axis(tmp_path, drawn):
     few = made_up_run(tmp_path / "a", (0.1, 0.5, 0.8))
     many = made_up_run(tmp_path / "b", (0.1, 0.4, 0.6), system="ako", workers=40)
     plot_accuracies(group_runs([few, many]), tmp_path / "a.png", "bytes")
@@ -67,17 +67,17 @@ def test_perplexities_are_on_a_logarithmic_axis(tmp_path, drawn):
     assert drawn[0].axes[0].get_ylabel() == "Test perplexity (lower is better)"
 
 
-def test_what_a_run_does_not_tell_is_said(tmp_path):
+def test_epochs_need_the_number_of_samples(tmp_path):
     with pytest.raises(InputError, match="has no number of training samples"):
         plot_accuracies(group_runs([made_up_run(tmp_path / "run")]), tmp_path / "a.png", "epochs")
 
 
-def test_where_nothing_was_sent_the_last_accuracy_counts(tmp_path, drawn):
+def test_without_traffic_the_last_accuracy_is_drawn(tmp_path, drawn):
     plot_accuracies(group_runs([made_up_run(tmp_path / "run", workers=1)]), tmp_path / "a.png", "bytes")
     assert lines(drawn[0]) == {"": ([0], [80])}
 
 
-def test_seeds_that_did_unlike_amounts_are_interpolated_as_far_as_all_get(tmp_path, drawn):
+def test_seeds_are_interpolated_up_to_the_shortest(tmp_path, drawn):
     runs = [made_up_run(tmp_path / "a", (0.1, 0.5, 0.9), seed=0), made_up_run(tmp_path / "b", (0.2, 0.4), seed=1)]
     # As many samples count twice as much.
     for run, samples in zip(runs, (100, 200), strict=True):
@@ -91,12 +91,12 @@ def test_seeds_that_did_unlike_amounts_are_interpolated_as_far_as_all_get(tmp_pa
     assert notes(drawn[0]) == ["band: minimum to maximum of 2 seeds"]
 
 
-def test_a_repeated_seed_is_not_called_another_one(tmp_path, drawn):
+def test_repeated_seeds_are_counted_as_runs(tmp_path, drawn):
     plot_accuracies(group_runs([made_up_run(tmp_path / name) for name in "ab"]), tmp_path / "a.png")
     assert notes(drawn[0]) == ["band: minimum to maximum of 2 runs"]
 
 
-def test_single_runs_lie_on_top_of_each_other_and_say_what_they_are(tmp_path, drawn):
+def test_single_runs_share_a_panel(tmp_path, drawn):
     runs = [made_up_run(tmp_path / f"b{size}", (0.1, size / 100), extra=f"batch_size: {size}") for size in (8, 16, 32)]
     plot_accuracies(group_runs(runs), tmp_path / "a.png")
     assert {name: y[-1] for name, (_, y) in lines(drawn[0]).items()} == {
@@ -116,7 +116,7 @@ def test_single_runs_lie_on_top_of_each_other_and_say_what_they_are(tmp_path, dr
     assert len({line.get_color() for line in drawn[1].axes[0].lines}) == 3
 
 
-def test_labels_of_the_users_take_the_place_of_others(tmp_path, drawn):
+def test_labels_of_the_user_replace_others(tmp_path, drawn):
     ours = [made_up_run(tmp_path / f"ours{seed}", seed=seed) for seed in (0, 1)]
     theirs = made_up_run(tmp_path / "theirs", system="baseline", scenario="other")
     groups = [*labelled(group_runs(ours), "ours"), *labelled(group_runs([theirs]), "theirs")]
@@ -134,7 +134,7 @@ def test_large_numbers_are_written_out(tmp_path, drawn):
     assert "0" in ticks
 
 
-def test_bytes_are_those_over_the_wan_where_there_is_one(tmp_path, drawn):
+def test_bytes_are_over_the_wan_if_there_is_one(tmp_path, drawn):
     clouds = ("east", "east", "east", "west")  # one link of four goes there, and one back
     run = made_up_run(tmp_path / "run", (0.1, 0.5, 0.8), workers=4, clouds=clouds)
     plot_accuracies(group_runs([run]), tmp_path / "a.png", "bytes")
@@ -146,7 +146,7 @@ def three_seeds(folder, **about):
     return [made_up_run(folder / f"{seed}", [0.1, 0.5 + 0.1 * seed], seed=seed, **about) for seed in range(3)]
 
 
-def test_a_band_is_the_range_or_the_interval_of_the_mean_and_says_which(tmp_path, drawn):
+def test_the_band_is_the_range_or_the_interval(tmp_path, drawn):
     groups = group_runs(three_seeds(tmp_path))
     for band in ("range", "interval"):
         plot_accuracies(groups, tmp_path / "a.png", band=band)
@@ -160,7 +160,7 @@ def test_a_band_is_the_range_or_the_interval_of_the_mean_and_says_which(tmp_path
     ]
 
 
-def test_an_interval_counts_a_simulation_that_is_repeated_once(tmp_path, drawn):
+def test_an_interval_counts_a_repeated_simulation_once(tmp_path, drawn):
     again = made_up_run(tmp_path / "again", [0.1, 0.5], seed=0)
     plot_accuracies(group_runs([*three_seeds(tmp_path), again]), tmp_path / "a.png", band="interval")
     assert drawn[0].axes[0].lines[0].get_ydata()[-1] == pytest.approx(60)
@@ -170,14 +170,14 @@ def test_an_interval_counts_a_simulation_that_is_repeated_once(tmp_path, drawn):
 UNLIKE = ("workload: {dataset: digits, model: mlp}\n", "workload: {dataset: {name: cifar10}, model: cipher}\n")
 
 
-def test_runs_that_learn_unlike_things_have_a_panel_each(tmp_path, drawn):
+def test_different_workloads_have_their_own_panels(tmp_path, drawn):
     runs = [made_up_run(tmp_path / f"{number}", extra=extra) for number, extra in enumerate(UNLIKE)]
     plot_accuracies(group_runs(runs), tmp_path / "a.png")
     titles = [axes.get_title(loc="left") for axes in drawn[0].axes]
     assert titles == ["made-up · dlion, digits mlp", "made-up · dlion, cifar10 cipher"]
 
 
-def test_labelled_runs_that_learn_unlike_things_share_a_panel_which_says_so_and_has_a_title(tmp_path, drawn):
+def test_labelled_runs_of_different_workloads_share_a_panel(tmp_path, drawn):
     ours, theirs = (
         made_up_run(tmp_path / name, extra=extra, scenario=name) for name, extra in zip("ab", UNLIKE, strict=True)
     )

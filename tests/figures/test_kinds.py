@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from dlion_sim import figures
 from dlion_sim.analysis import group_runs
 from dlion_sim.errors import InputError
-from dlion_sim.figures.timeline import COMPUTE, PROFILE, SEND, WAIT
+from dlion_sim.figures.timeline import PROFILE, SEND, WAIT
 from dlion_sim.figures.trade_off import Place, front
 from dlion_sim.metric import ACCURACY, PERPLEXITY
 from dlion_sim.results import MetricsRow, Run, RunWriter, TransfersRow
@@ -109,7 +109,7 @@ def draw(kind, groups, file):
 
 
 @pytest.mark.parametrize("kind", WORDS)
-def test_the_words_say_what_is_shown(tmp_path, kind):
+def test_labels_are_written(tmp_path, kind):
     groups = two_systems(tmp_path, lossy=kind in OF_PACKETS, streamed=kind in OF_STREAMS)
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = draw(kind, groups, tmp_path / "figure.svg").read_text()
@@ -118,7 +118,7 @@ def test_the_words_say_what_is_shown(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - OF_PACKETS - OF_STREAMS))
-def test_the_words_say_on_what_accuracies_were_measured(groups, tmp_path, kind):
+def test_the_evaluation_set_is_named(groups, tmp_path, kind):
     for group in groups:
         for run in group.runs:
             run.manifest["evaluated_on"] = "validation"
@@ -132,13 +132,13 @@ def test_the_words_say_on_what_accuracies_were_measured(groups, tmp_path, kind):
     ("kind", "suffix", "head"),
     [("accuracies", ".png", b"\x89PNG"), ("timeline", ".pdf", b"%PDF"), ("links", ".svg", b"<")],
 )
-def test_every_format_is_written_and_the_same_each_time(groups, tmp_path, kind, suffix, head):
+def test_every_format_is_reproducible(groups, tmp_path, kind, suffix, head):
     first, second = (draw(kind, groups, tmp_path / f"{name}{suffix}").read_bytes() for name in "ab")
     assert first == second
     assert first.startswith(head)
 
 
-def test_what_was_never_reached_is_said(groups, tmp_path):
+def test_missed_targets_are_bounds(groups, tmp_path):
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = figures.plot_time_to_accuracy(groups, tmp_path / "figure.svg", 0.85).read_text()
     assert svg.count("&gt; 20") == 4
@@ -150,27 +150,7 @@ def heights(axes):
     return [patch.get_height() for patch in axes.patches]
 
 
-def test_names_of_environments_leave_the_bars_their_room(tmp_path, drawn):
-    """However long they are, and however many."""
-    runs = [
-        made_up_run(
-            tmp_path / f"{system}-{number}",
-            [0.1, 0.6],
-            system=system,
-            extra=f"{system}-{number}",
-            point={f"workload.{key}": f"{key} {number}" for key in ("dataset", "partition", "model")}
-            | {"system": system},
-        )
-        for system in ACCURACIES
-        for number in range(10)
-    ]
-    figures.plot_time_to_accuracy(group_runs(runs), tmp_path / "figure.png", 0.5)
-    drawn[0].draw_without_rendering()  # which is when axes get their places
-    places = [axes.get_position() for axes in drawn[0].axes]
-    assert all(place.width > 0.75 and place.height > 0.15 for place in places)
-
-
-def test_a_bar_counts_seeds_that_never_got_there_with_their_ends(tmp_path, drawn):
+def test_bars_count_missed_targets_with_the_end_of_the_run(tmp_path, drawn):
     accuracies = [(0.1, 0.1, 0.6, 0.6), (0.1, 0.1, 0.1, 0.1)]
     runs = [made_up_run(tmp_path / f"d{seed}", each, seed=seed) for seed, each in enumerate(accuracies)]
     runs += [made_up_run(tmp_path / f"b{seed}", accuracies[0], system="baseline", seed=seed) for seed in (0, 1)]
@@ -186,19 +166,19 @@ def test_a_bar_counts_seeds_that_never_got_there_with_their_ends(tmp_path, drawn
 
 
 @pytest.mark.parametrize(("metric", "best"), [(ACCURACY, [(1, 5), (3, 7), (4, 8)]), (PERPLEXITY, [(1, 3)])])
-def test_nobody_beats_those_on_the_front(metric, best):
+def test_the_front_is_not_dominated(metric, best):
     places = [Place(*place) for place in [(4, 7), (1, 5), (3, 7), (1, 3), (2, 4), (4, 8), (9, 8)]]
     assert [(place.sent, place.value) for place in front(places, metric)] == best
 
 
-def test_a_heat_map_hatches_what_is_a_bound(groups, tmp_path):
+def test_heat_maps_hatch_bounds(groups, tmp_path):
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = figures.plot_heatmap(groups, tmp_path / "figure.svg", "time", 0.75).read_text()
     assert svg.count("&gt; 20") == 2
     assert "hatched: a bound, as not all seeds reached it" in svg
 
 
-def test_lines_and_titles_say_what_is_replaced_and_what_never_exchanged_anything(tmp_path):
+def test_labels_name_replaced_choices_and_missing_exchanges(tmp_path):
     runs = [
         made_up_run(tmp_path / "a", system="baseline", replaced={"exchange": "gossip:Gossip"}),
         made_up_run(tmp_path / "b", system="diloco", exchanging=False),
@@ -214,7 +194,7 @@ def test_lines_and_titles_say_what_is_replaced_and_what_never_exchanged_anything
     assert "made-up · baseline, exchange gossip:Gossip" in one
 
 
-def test_messages_parts_stand_below_their_times_where_there_is_one_environment(tmp_path):
+def test_parts_of_messages_are_drawn_for_one_environment(tmp_path):
     groups = two_systems(tmp_path, lossy=True)
     of_one = [group for group in groups if group.labels["cluster.wan.bandwidth"] == "5 Mbps"]
     with matplotlib.rc_context({"svg.fonttype": "none"}):
@@ -225,8 +205,8 @@ def test_messages_parts_stand_below_their_times_where_there_is_one_environment(t
         assert words not in several
 
 
-def test_when_parts_were_there_is_left_out_where_nobody_knows(tmp_path, drawn):
-    """As of a live run."""
+def test_unknown_times_of_parts_are_left_out(tmp_path, drawn):
+    """As in live runs."""
     run = made_up_run(tmp_path / "run", lossy=True)
     file = tmp_path / "run" / "parts.parquet"
     pd.read_parquet(file).assign(seconds=float("nan")).to_parquet(file)
@@ -236,7 +216,7 @@ def test_when_parts_were_there_is_left_out_where_nobody_knows(tmp_path, drawn):
     assert (large, small) == ([0, 0], [20, 20])
 
 
-def test_a_line_is_a_system_with_a_transport_and_a_panel_an_environment(tmp_path, drawn):
+def test_lines_are_transports_and_panels_environments(tmp_path, drawn):
     runs = [
         made_up_run(
             tmp_path / f"{transport}-{bandwidth}",
@@ -263,7 +243,7 @@ def test_completion_times_are_a_distribution(tmp_path, drawn):
 
 
 @pytest.mark.parametrize(("often", "scale", "limits"), [(1, "linear", (0, 9.555)), (100, "linear", (0, 9.555))])
-def test_completion_times_that_are_alike_are_on_a_linear_axis(tmp_path, drawn, often, scale, limits):
+def test_similar_completion_times_have_a_linear_axis(tmp_path, drawn, often, scale, limits):
     run = made_up_run(tmp_path / "run", lossy=True)
     file = tmp_path / "run" / "transfers.parquet"
     rows = pd.concat([pd.read_parquet(file)] * often)
@@ -277,7 +257,7 @@ def test_completion_times_that_are_alike_are_on_a_linear_axis(tmp_path, drawn, o
     assert axes.get_xlim() == pytest.approx(limits)
 
 
-def test_a_logarithmic_axis_of_completion_times_leaves_out_the_shortest_hundredth(tmp_path, drawn):
+def test_a_logarithmic_axis_omits_the_shortest_hundredth(tmp_path, drawn):
     run = made_up_run(tmp_path / "run", lossy=True)
     file = tmp_path / "run" / "transfers.parquet"
     rows = pd.concat([pd.read_parquet(file)] * 10, ignore_index=True)
@@ -291,21 +271,7 @@ def test_a_logarithmic_axis_of_completion_times_leaves_out_the_shortest_hundredt
     assert "not shown: up to 1 %" in drawn[0].legends[0].get_title().get_text()
 
 
-def test_a_number_stands_above_the_arrow_of_a_whisker_that_is_cut_off(tmp_path, drawn):
-    scores = (0.1, 0.1, 0.6)
-    runs = [made_up_run(tmp_path / f"b{seed}", scores, system="baseline", seed=seed) for seed in (0, 1)]
-    # Of two speed-ups, 1 and 10, the interval is wide.
-    runs += [made_up_run(tmp_path / f"d{seed}", scores, seed=seed, every=10.0**seed) for seed in (0, 1)]
-    figures.plot_time_to_accuracy(group_runs(runs), tmp_path / "figure.png", 0.5)
-    speedups = drawn[0].axes[1]
-    (arrow,) = (line for line in speedups.lines if line.get_marker() == "^")
-    drawn[0].draw_without_rendering()
-    text = max(speedups.texts, key=lambda each: each.xy[1]).get_window_extent()
-    tip = speedups.transData.transform((0, arrow.get_ydata()[0]))[1] + 0.5 * arrow.get_markersize() * drawn[0].dpi / 72
-    assert text.y0 >= tip
-
-
-def test_runs_without_rows_have_figures_too(tmp_path):
+def test_runs_without_rows_are_drawn_or_refused(tmp_path):
     groups = group_runs([made_up_run(tmp_path / "run", (), every=0.0, status="interrupted")])
     for kind in ("accuracies", "deviation"):
         assert KINDS[kind](groups, tmp_path / "figure.png").exists()
@@ -320,7 +286,7 @@ def test_runs_without_rows_have_figures_too(tmp_path):
         figures.plot_timeline(groups[0].runs[0], tmp_path / "figure.png")
 
 
-def test_a_timelines_window_can_be_chosen(groups, tmp_path):
+def test_the_window_of_a_timeline_can_be_chosen(groups, tmp_path):
     run = groups[0].runs[0]
     figures.plot_timeline(run, tmp_path / "figure.png", 3.0, 5.0)
     with pytest.raises(InputError, match="no worker did anything from 50 s to 60 s"):
@@ -328,7 +294,7 @@ def test_a_timelines_window_can_be_chosen(groups, tmp_path):
 
 
 def drawn_bars(monkeypatch, run, *window):
-    """Of the figure: begin, end and edge width of each bar, by colour."""
+    """Begin, end and top of each bar, by colour."""
     figures_drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures_drawn.append(figure))
     figures.plot_timeline(run, Path("figure.png"), *window)
@@ -350,25 +316,7 @@ def of_one_worker(folder, *rows, transfers=()):
     return Run.open(folder)
 
 
-def test_thin_computing_bars_stay_visible_and_dense_ones_leave_room_for_waits(tmp_path, monkeypatch):
-    def iterations(count, period):
-        return (
-            MetricsRow(
-                period * number, 0.0, 0, "iteration", number, 1.0, compute_seconds=1e-3, wait_seconds=period - 1e-3
-            )
-            for number in range(1, count + 1)
-        )
-
-    width = 1000 / 1200
-    sparse = drawn_bars(monkeypatch, of_one_worker(tmp_path / "sparse", *iterations(10, 100.0)), 0.0, 1000.0)
-    assert all(end - begin >= 0.99 * width for begin, end, *_ in sparse[COMPUTE.lower()])
-    assert {edge for *_, edge in sparse[COMPUTE.lower()]} == {0}
-    assert {edge for *_, edge in sparse[WAIT.lower()]} == {0.25}
-    dense = drawn_bars(monkeypatch, of_one_worker(tmp_path / "dense", *iterations(1000, 1.0)), 0.0, 1000.0)
-    assert all(end - begin < 0.01 for begin, end, *_ in dense[COMPUTE.lower()][:-1])
-
-
-def test_a_timeline_shows_profiling_waits_without_an_end_and_every_message_in_a_lane(tmp_path, monkeypatch):
+def test_timelines_have_profiling_unfinished_waits_and_lanes(tmp_path, monkeypatch):
     rows = [
         MetricsRow(2.0, 0.0, 0, "profile", 0, compute_seconds=2.0, wait_seconds=0.0),
         MetricsRow(50.0, 0.0, 0, "unfinished", 1, compute_seconds=3.0, wait_seconds=45.0),
@@ -392,7 +340,7 @@ def test_a_timeline_shows_profiling_waits_without_an_end_and_every_message_in_a_
     assert "sending, a line for each message" in svg
 
 
-def test_a_heat_map_needs_two_labels_that_tell_all_apart(groups, tmp_path):
+def test_heat_maps_need_two_distinguishing_labels(groups, tmp_path):
     file = tmp_path / "figure.png"
     with pytest.raises(InputError, match="`x` seed: the runs don't differ in that"):
         figures.plot_heatmap(groups, file, "accuracy", 0.5, x="seed")
@@ -402,7 +350,7 @@ def test_a_heat_map_needs_two_labels_that_tell_all_apart(groups, tmp_path):
     assert figures.plot_heatmap(groups[:2], file, "time", 0.5) == file
 
 
-def test_many_bars_take_both_columns(tmp_path):
+def test_many_bars_are_drawn_across_both_columns(tmp_path):
     groups = group_runs(
         made_up_run(tmp_path / str(number), extra=str(number), point={"workload.batch_size": str(number)})
         for number in range(30)
@@ -414,8 +362,8 @@ def test_many_bars_take_both_columns(tmp_path):
     assert figures.plot_links(run, tmp_path / "links.png").exists()
 
 
-def test_figures_with_bytes_are_of_those_over_the_wan_and_say_so(tmp_path, drawn):
-    """Of three links one goes there and one back; DLion's workers, all in one micro-cloud, send nothing over it."""
+def test_figures_of_bytes_are_over_the_wan(tmp_path, drawn):
+    """Two of three links cross the WAN; DLion's workers are in one micro-cloud."""
     runs = [
         made_up_run(tmp_path / "a", system="ako", workers=3, clouds=("east", "east", "west")),
         made_up_run(tmp_path / "d", workers=3),
@@ -429,8 +377,8 @@ def test_figures_with_bytes_are_of_those_over_the_wan_and_say_so(tmp_path, drawn
     assert sorted(np.asarray(heatmap.axes[0].images[0].get_array()).ravel()) == [0, 4]
 
 
-def test_no_front_leads_through_runs_that_say_nothing_of_their_system(tmp_path, drawn):
-    """Without an exchange it costs no bytes to be good, and those that diverged may have sent next to nothing."""
+def test_runs_without_an_exchange_and_diverged_runs_are_not_on_the_front(tmp_path, drawn):
+    """They may have sent nothing."""
     runs = [
         made_up_run(tmp_path / "a", (0.1, 0.7, 0.7), system="diloco", exchanging=False),
         made_up_run(tmp_path / "b", (0.1, 0.1, 0.1), system="ako", diverged=True),
@@ -446,17 +394,9 @@ def test_no_front_leads_through_runs_that_say_nothing_of_their_system(tmp_path, 
     assert "Pareto" not in legend.get_title().get_text()
 
 
-def test_a_trade_off_says_how_many_are_left_out_as_they_have_no_end(tmp_path, drawn):
+def test_incomplete_groups_are_noted(tmp_path, drawn):
     runs = [made_up_run(tmp_path / "a", status="interrupted"), made_up_run(tmp_path / "b", system="ako")]
     figures.plot_trade_off(group_runs(runs), tmp_path / "a.png")
     figures.plot_trade_off(group_runs(runs[1:]), tmp_path / "b.png")
     told = [figure.legends[0].get_title().get_text() if figure.legends else "" for figure in drawn]
     assert ["not shown: 1 of 2 groups without a completed run" in text for text in told] == [True, False]
-
-
-def test_figures_say_of_runs_that_they_were_interrupted(tmp_path, drawn):
-    stopped = made_up_run(tmp_path / "a", status="interrupted")
-    figures.plot_batch_sizes(stopped, tmp_path / "a.png")
-    figures.plot_accuracies(group_runs([stopped, made_up_run(tmp_path / "b", system="ako")]), tmp_path / "b.png")
-    assert drawn[0].axes[0].get_title(loc="left") == "made-up · dlion (interrupted)"
-    assert [text.get_text() for text in drawn[1].legends[0].get_texts()] == ["dlion (interrupted)", "ako"]

@@ -1,15 +1,14 @@
-"""A system looks the same in every figure, whoever else is drawn."""
+"""A system has the same look in every figure."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
-from matplotlib import rcParamsDefault
 from matplotlib.colors import to_hex, to_rgb
 
 from dlion_sim import figures
 from dlion_sim.analysis import group_runs
-from dlion_sim.figures.looks import look_in_order, system_look, system_looks
+from dlion_sim.figures.looks import system_look, system_looks
 from dlion_sim.protocol.systems import SYSTEMS
 from tests.made_up import made_up_run
 
@@ -54,14 +53,14 @@ NOTICED = {"everyone": 0.09, "protanopes": 0.055, "deuteranopes": 0.055, "tritan
 
 
 @pytest.mark.parametrize("reader", SEEN_BY)
-def test_every_reader_tells_the_colours_apart_of_all_that_may_share_a_figure(reader):
+def test_colours_are_distinct_for_all_kinds_of_vision(reader):
     seen = {label: oklab(look.colour, np.array(SEEN_BY[reader])) for label, look in looks(ALL).items()}
     apart = {(one, other): np.linalg.norm(seen[one] - seen[other]) for one, other in combinations(ALL, 2)}
     assert {pair: distance for pair, distance in apart.items() if distance < NOTICED[reader]} == {}
 
 
 @pytest.mark.parametrize("label", ALL)
-def test_no_colour_vanishes_on_white_or_beside_the_grey_of_bands(label):
+def test_colours_are_visible_on_white_and_grey(label):
     lightness, *hue = oklab(looks(ALL)[label].colour, np.eye(3))
     assert lightness < 0.81
     assert lightness < 0.7 or np.hypot(*hue) > 0.08 or label == "local_sgd"
@@ -71,11 +70,11 @@ def looks(labels):
     return dict(zip(labels, system_looks(labels), strict=True))
 
 
-def test_without_colours_all_that_may_share_a_figure_differ_in_dashes_or_marker():
+def test_dashes_and_markers_are_distinct():
     assert len({(str(look.dashes), look.marker, look.filled) for look in system_looks(ALL)}) == len(ALL)
 
 
-def test_systems_without_a_name_have_colours_dashes_and_markers_that_no_named_one_has():
+def test_own_systems_have_other_looks_than_named_ones():
     named, own = system_looks(list(SYSTEMS)), system_looks(OWN)
     for part in ("colour", "dashes"):
         assert not {str(getattr(look, part)) for look in own} & {str(getattr(look, part)) for look in named}
@@ -83,7 +82,7 @@ def test_systems_without_a_name_have_colours_dashes_and_markers_that_no_named_on
 
 
 @pytest.mark.parametrize("count", [2, 6, 18, 100])
-def test_no_two_systems_of_a_figure_look_alike_however_many_there_are(count):
+def test_looks_are_distinct_for_many_systems(count):
     labels = [f"system {number}" for number in range(count)]
     own = system_looks(labels)
     assert len(set(own)) == count
@@ -92,28 +91,17 @@ def test_no_two_systems_of_a_figure_look_alike_however_many_there_are(count):
     assert system_looks(labels[::-1]) == own[::-1]
 
 
-def test_markers_that_are_strokes_stand_out_from_their_lines():
-    line = system_look("mine").line()
-    assert line["markersize"] > 4 * rcParamsDefault["lines.linewidth"]
-    assert system_look("dlion").line()["markersize"] < line["markersize"]
-
-
-def test_a_system_with_something_replaced_has_the_marker_of_the_one_it_is_made_from_but_hollow():
+def test_a_replaced_choice_gives_a_hollow_marker():
     own = system_looks(["baseline, exchange gossip:Gossip", "dlion, weights share", "mine"])
     assert [look.marker for look in own[:2]] == [system_look(name).marker for name in ("baseline", "dlion")]
     assert [look.filled for look in own] == [False, False, True]
-
-
-def test_what_goes_by_order_is_told_apart():
-    looks = [look_in_order(number) for number in range(32)]
-    assert len({str(look.line()) for look in looks}) == len({str(look.bar()) for look in looks}) == len(looks)
 
 
 def line_looks(axes):
     return [(to_hex(line.get_color()), line.get_marker()) for line in axes.lines]
 
 
-def test_lines_look_the_same_whoever_else_is_drawn(tmp_path, drawn):
+def test_looks_do_not_depend_on_other_lines(tmp_path, drawn):
     runs = {
         "dlion": made_up_run(tmp_path / "dlion"),
         "baseline": made_up_run(tmp_path / "baseline", system="baseline"),
@@ -128,16 +116,7 @@ def test_lines_look_the_same_whoever_else_is_drawn(tmp_path, drawn):
             assert line_looks(drawn[-1].axes[0]) == [(to_hex(look.colour), look.marker) for look in alone]
 
 
-def test_the_variants_of_a_study_have_six_colours(tmp_path, drawn):
-    labels = ["baseline", "p1", "p2", "p4", "p8", "p16", "p32"]
-    runs = [made_up_run(tmp_path / label, system="baseline", extra=label, point={"system": label}) for label in labels]
-    figures.plot_accuracies(group_runs(runs), tmp_path / "a.png")
-    colours = [colour for colour, _ in line_looks(drawn[0].axes[0])]
-    assert colours[0] == system_look("baseline").colour
-    assert len({*colours}) == len(labels)
-
-
-def test_bars_and_the_accuracy_of_one_run_have_the_systems_colour_too(tmp_path, drawn):
+def test_bars_and_single_runs_have_the_systems_colour(tmp_path, drawn):
     run = made_up_run(tmp_path / "run", system="baseline", replaced=GOSSIP)
     look = system_look("baseline, exchange gossip:Gossip")
     figures.plot_accuracy(run, tmp_path / "a.png")

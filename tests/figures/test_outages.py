@@ -1,4 +1,4 @@
-"""Bands of the times at which somebody, or a path, was down."""
+"""Bands of outages in figures."""
 
 import pytest
 from matplotlib.patches import Rectangle
@@ -20,7 +20,7 @@ def words(figure):
     return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
-def test_a_run_has_a_band_where_somebody_was_away_and_one_word_for_all(tmp_path, drawn):
+def test_outages_are_bands_with_one_legend_entry(tmp_path, drawn):
     run = made_up_run(tmp_path / "run", absent=True)
     run.manifest["paths_down"] = [{"sender": "east", "receiver": "west", "begin": 18.0, "end": None}]
     plot_accuracy(run, tmp_path / "a.png")
@@ -28,7 +28,7 @@ def test_a_run_has_a_band_where_somebody_was_away_and_one_word_for_all(tmp_path,
     assert words(drawn[0]) == ["east/0", "east/1", "down"]
 
 
-def test_who_was_always_there_has_no_band_and_no_word(tmp_path, drawn):
+def test_without_outages_there_are_no_bands(tmp_path, drawn):
     plot_accuracy(made_up_run(tmp_path / "run"), tmp_path / "a.png")
     assert [bands(axes) for axes in drawn[0].axes] == [[], []]
     assert words(drawn[0]) == ["east/0", "east/1"]
@@ -36,7 +36,7 @@ def test_who_was_always_there_has_no_band_and_no_word(tmp_path, drawn):
 
 @pytest.mark.parametrize("plot", [plot_accuracies, plot_deviation])
 @pytest.mark.parametrize("others_too", [True, False])
-def test_a_panel_has_the_bands_that_all_of_its_runs_have(tmp_path, drawn, plot, others_too):
+def test_a_panel_has_the_common_bands_of_its_runs(tmp_path, drawn, plot, others_too):
     runs = [
         made_up_run(
             tmp_path / f"{system}-{rtt}",
@@ -53,14 +53,14 @@ def test_a_panel_has_the_bands_that_all_of_its_runs_have(tmp_path, drawn, plot, 
     assert words(drawn[0])[2:] == ["down"] * others_too
 
 
-def test_bands_are_of_time_and_not_where_a_stream_has_its_own(tmp_path, drawn):
+def test_bands_are_only_over_time_without_a_stream(tmp_path, drawn):
     groups = group_runs([made_up_run(tmp_path / "run", absent=True, streamed=True)])
     plot_accuracies(groups, tmp_path / "a.png", "iterations")
     plot_online(groups, tmp_path / "a.png")
     assert all(not bands(figure.axes[0]) for figure in drawn)
 
 
-def test_a_timeline_has_a_band_in_the_row_of_who_was_away(tmp_path, drawn):
+def test_timelines_have_bands_in_rows(tmp_path, drawn):
     run = made_up_run(tmp_path / "run", absent=True)
     for window in (0.0, 10.0), (2.0, 2.5), (5.0, 10.0):
         plot_timeline(run, tmp_path / "a.png", *window)
@@ -76,7 +76,7 @@ def test_a_timeline_has_a_band_in_the_row_of_who_was_away(tmp_path, drawn):
     assert ["down" in words(figure) for figure in drawn] == [True, True, False]
 
 
-def test_rows_of_links_have_the_bands_of_their_sender_and_of_the_paths_that_its_messages_take(tmp_path, drawn):
+def test_rows_of_links_have_bands_of_sender_and_paths(tmp_path, drawn):
     run = made_up_run(tmp_path / "run", workers=3, absent=True)
     run.manifest["clouds"] = ["east", "east", "west"]
     run.manifest["paths_down"] = [
@@ -89,7 +89,7 @@ def test_rows_of_links_have_the_bands_of_their_sender_and_of_the_paths_that_its_
     assert words(drawn[0])[-1] == "down"
 
 
-def test_a_link_that_sent_nothing_in_an_interval_is_at_zero_there(tmp_path, drawn):
+def test_an_idle_interval_of_a_link_is_zero(tmp_path, drawn):
     run = made_up_run(tmp_path / "run")
     links = run.links()
     object.__setattr__(run, "links", lambda: links.query("sender == 0 or virtual_time < 20"))

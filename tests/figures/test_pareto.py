@@ -20,7 +20,7 @@ def drawn(file, points=POINTS, **options):
     return plot_pareto(points, "learn", file, **options).read_text()
 
 
-def test_it_names_systems_and_machines_and_tells_them_apart(tmp_path):
+def test_systems_and_machines_are_named(tmp_path):
     svg = drawn(tmp_path / "a.svg")
     for words in (
         "learn",
@@ -37,7 +37,7 @@ def test_it_names_systems_and_machines_and_tells_them_apart(tmp_path):
     assert system_look("diloco").colour in svg
 
 
-def test_what_is_out_of_bounds_is_shaded(tmp_path):
+def test_the_region_out_of_bounds_is_shaded(tmp_path):
     shade = "#ededed"
     assert shade not in drawn(tmp_path / "a.svg")
     assert shade in drawn(tmp_path / "b.svg", deadline=3600.0)
@@ -45,14 +45,14 @@ def test_what_is_out_of_bounds_is_shaded(tmp_path):
     assert shade not in drawn(tmp_path / "d.svg", budget=1000.0)
 
 
-def test_only_what_is_there_is_explained(tmp_path):
+def test_only_drawn_elements_are_explained(tmp_path):
     told = drawn(tmp_path / "a.svg")
     assert all(words in told for words in ("circled: recommended", "hollow: estimated", "line: Pareto front"))
     told = drawn(tmp_path / "b.svg", POINTS[:1])
     assert not any(words in told for words in ("circled:", "hollow:", "line:"))
 
 
-def test_the_same_points_give_the_same_bytes_and_none_an_empty_figure(tmp_path):
+def test_figures_are_reproducible_and_may_be_empty(tmp_path):
     assert drawn(tmp_path / "a.svg") == drawn(tmp_path / "b.svg")
     assert re.search("Time to the target", drawn(tmp_path / "c.svg", []))
     assert plot_pareto(POINTS, "learn", tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")

@@ -36,18 +36,18 @@ def words(figure):
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_it_begins_when_all_have_timed_their_machines_and_shows_ten_iterations_of_each(tmp_path, drawn):
+def test_the_default_window_is_ten_iterations_after_profiling(tmp_path, drawn):
     plot_timeline(run_of(tmp_path / "run", 3), tmp_path / "a.png")
     assert drawn[0].axes[0].get_xlim() == (3, 13.5)
     assert "profiling" not in words(drawn[0])
 
 
-def test_without_profiling_it_begins_with_the_first_gradient(tmp_path, drawn):
+def test_without_profiling_the_window_begins_at_the_first_gradient(tmp_path, drawn):
     plot_timeline(run_of(tmp_path / "run", 2, profiling=0.0), tmp_path / "a.png")
     assert drawn[0].axes[0].get_xlim() == (0, 10)
 
 
-def test_messages_of_many_workers_are_told_by_how_many_there_are_at_once(tmp_path, drawn):
+def test_messages_of_many_workers_are_drawn_as_counts(tmp_path, drawn):
     plot_timeline(run_of(tmp_path / "few", 6), tmp_path / "a.png")
     plot_timeline(run_of(tmp_path / "many", 16), tmp_path / "b.png")
     few, many = drawn

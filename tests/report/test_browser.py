@@ -55,7 +55,7 @@ def plot(driver, section, what):
     return driver.execute_script(f"const gd = document.querySelector('#{section} .js-plotly-plot'); return {what}")
 
 
-def test_all_there_is_to_see_is_drawn(shown):
+def test_all_sections_are_drawn(shown):
     sections = shown.execute_script(
         "return [...document.querySelectorAll('section:not([hidden])')].map((each) => each.id)"
     )
@@ -68,7 +68,7 @@ def test_all_there_is_to_see_is_drawn(shown):
     assert "4 MB" in text
 
 
-def test_computing_and_waiting_are_drawn_where_they_were(shown):
+def test_spans_are_drawn_at_their_times(shown):
     shown.execute_script("report.time.show([10, 12])")
     drawn = plot(shown, "timeline", "[...gd.data[0].z[1]]")
     at = [drawn[round(part * len(drawn))] for part in (0.1, 0.25, 0.4, 0.6, 0.9)]
@@ -76,7 +76,7 @@ def test_computing_and_waiting_are_drawn_where_they_were(shown):
     assert 4 in plot(shown, "timeline", "[...gd.data[0].z[0]]") or "down" in shown.find_element("id", "timeline").text
 
 
-def test_pointing_at_a_bar_tells_what_it_is(shown):
+def test_pointing_at_a_bar_describes_it(shown):
     from selenium.webdriver import ActionChains
 
     bars = shown.find_element("css selector", "#timeline .nsewdrag")
@@ -87,7 +87,7 @@ def test_pointing_at_a_bar_tells_what_it_is(shown):
 
 
 @pytest.mark.parametrize("how", ["keys", "curve", "plot"])
-def test_one_range_of_time_is_that_of_all_views(shown, how):
+def test_all_views_share_the_time_range(shown, how):
     from selenium.webdriver import ActionChains, Keys
 
     assert {tuple(each) for each in ranges(shown).values()} == {(0, 20)}
@@ -126,6 +126,10 @@ def test_a_double_click_shows_the_whole_run(shown, section):
     from selenium.webdriver import ActionChains
 
     shown.execute_script("report.time.show([5, 10])")
+    # On a busy machine the two clicks may be far apart.
+    shown.execute_script(
+        "document.querySelectorAll('.js-plotly-plot').forEach((gd) => (gd._context.doubleClickDelay = 60000))"
+    )
     drag = shown.find_element("css selector", f"#{section} .nsewdrag")
     shown.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", drag)
     ActionChains(shown).double_click(drag).perform()
@@ -164,7 +168,7 @@ def test_a_plot_can_be_saved_as_a_picture(shown):
     assert shown.execute_async_script(script).startswith("data:image/png;base64,")
 
 
-def test_on_paper_it_is_light_and_as_wide_as_the_paper(shown):
+def test_printed_pages_are_light_and_fit_the_paper(shown):
     shown.find_element("id", "theme").click()
     widths = "[...document.querySelectorAll('.js-plotly-plot')].map((gd) => gd._fullLayout.width)"
     before = shown.execute_script(f"return {widths}")
@@ -180,7 +184,7 @@ def test_on_paper_it_is_light_and_as_wide_as_the_paper(shown):
     assert shown.execute_script(f"return {widths}") == before
 
 
-def test_every_plot_has_words_and_a_table(shown):
+def test_every_plot_has_a_label_and_a_table(shown):
     labels = shown.execute_script(
         "return [...document.querySelectorAll('.plot')].map((each) => each.getAttribute('aria-label'))"
     )
@@ -196,7 +200,7 @@ def test_every_plot_has_words_and_a_table(shown):
     assert cells[-3:] == ["80", "79", "81"]
 
 
-def test_everything_that_can_be_worked_is_reached_by_tabbing(shown):
+def test_all_controls_are_reached_by_tabbing(shown):
     from selenium.webdriver import ActionChains, Keys
 
     shown.execute_script("document.activeElement.blur(); window.scrollTo(0, 0)")
@@ -217,7 +221,7 @@ def test_everything_that_can_be_worked_is_reached_by_tabbing(shown):
     assert tags.count("SUMMARY") >= 5
 
 
-def test_newer_data_are_drawn_in_place_and_switches_stay(shown):
+def test_newer_data_keep_the_switches(shown):
     shown.execute_script("document.querySelector('#metric input[value=bytes]').click(); report.time.show([5, 15])")
     shown.execute_script(
         "const data = JSON.parse(document.getElementById('data').textContent);"
@@ -230,7 +234,7 @@ def test_newer_data_are_drawn_in_place_and_switches_stay(shown):
     assert shown.execute_script("return report.time.range()") == [0, 40]
 
 
-def test_names_of_any_kind_are_only_text(chromium, tmp_path):
+def test_hostile_names_are_only_text(chromium, tmp_path):
     run = large_run(tmp_path / "run", workers=3, iterations=20)
     markup = "<img src=x onerror=window.ran=1><a href='javascript:window.ran=1'>a</a>"
     workers = [f"{HOSTILE}/0", f"{markup}/1", "%{x}$x$&lt;<b>b</b><br>/2"]
@@ -250,7 +254,7 @@ def test_names_of_any_kind_are_only_text(chromium, tmp_path):
     assert complaints(chromium) == []
 
 
-def test_a_run_with_next_to_nothing_has_a_page(chromium, tmp_path):
+def test_an_almost_empty_run_has_a_page(chromium, tmp_path):
     run = made_up_run(tmp_path / "run", (), workers=1)
     file = tmp_path / "page.html"
     file.write_text(run_page(run))

@@ -1,11 +1,10 @@
-"""What the page of many runs is given: outcomes, curves, what tells runs apart, and what is not completed."""
+"""The data of the page of many runs: results, curves, axes, incomplete runs."""
 
 import json
 import re
 
 import msgspec
 import numpy as np
-import pandas as pd
 import pytest
 
 from dlion_sim.errors import InputError
@@ -34,7 +33,7 @@ def rows(data, key="system"):
     return {axis["values"][place]: group for place, group in zip(axis["places"], data["groups"], strict=True)}
 
 
-def test_a_row_is_what_the_seeds_of_a_setting_came_to(tmp_path):
+def test_a_row_has_the_results_over_seeds(tmp_path):
     for seed, last in enumerate((0.7, 0.8, 0.9)):
         made_up_run(tmp_path / f"dlion{seed}", (0.1, last, last, last), seed=seed)
     made_up_run(tmp_path / "gaia", (0.1, 0.2, 0.3, 0.9), system="gaia")
@@ -57,7 +56,7 @@ def test_a_row_is_what_the_seeds_of_a_setting_came_to(tmp_path):
     assert of["gaia"]["outcome"]["time"] == {"value": 30.0, "low": None, "high": None, "bound": "", "text": "30.0"}
 
 
-def test_it_is_told_of_which_runs_nothing_follows(tmp_path):
+def test_runs_that_are_not_representative_are_marked(tmp_path):
     made_up_run(tmp_path / "dlion")
     made_up_run(tmp_path / "gaia", system="gaia", status="interrupted")
     made_up_run(tmp_path / "diloco", system="diloco", exchanging=False)
@@ -71,7 +70,7 @@ def test_it_is_told_of_which_runs_nothing_follows(tmp_path):
     }
 
 
-def test_axes_are_in_the_order_of_their_magnitudes(tmp_path):
+def test_axes_are_ordered_by_magnitude(tmp_path):
     made_up_sweep(tmp_path, bandwidths=("100 Mbps", "20 Mbps", "5 Mbps"))
     data = told(tmp_path)
     bandwidth, system = data["axes"]
@@ -86,7 +85,7 @@ def test_axes_are_in_the_order_of_their_magnitudes(tmp_path):
     assert data["groups"][0]["name"] == "bandwidth 5 Mbps, baseline"
 
 
-def test_systems_differ_in_colour_where_some_differ_by_another_setting_too(tmp_path):
+def test_systems_with_other_settings_differ_in_colour(tmp_path):
     systems = ["baseline", "ako", "gaia", "hop", "dpsgd", "adpsgd", "diloco", "sparta"]
     for system in systems:
         made_up_run(tmp_path / system, system=system)
@@ -98,7 +97,7 @@ def test_systems_differ_in_colour_where_some_differ_by_another_setting_too(tmp_p
     assert "dlion, batch size 8" in colouring["values"]
 
 
-def test_runs_of_one_system_are_coloured_by_what_they_differ_in(tmp_path):
+def test_runs_of_one_system_are_coloured_by_their_axis(tmp_path):
     for bandwidth in ("5 Mbps", "20 Mbps"):
         made_up_run(tmp_path / bandwidth, extra=bandwidth, point={"cluster.wan.bandwidth": bandwidth})
     colouring = told(tmp_path)["colouring"]
@@ -138,7 +137,7 @@ def test_runs_with_prices_have_costs(tmp_path):
     assert data["curves"][2]["groups"][0]["x"][-1] == pytest.approx(20 * 2 / 3600, rel=1e-4)
 
 
-def test_what_did_not_end_well_is_told_with_its_reason(tmp_path):
+def test_incomplete_runs_have_reasons(tmp_path):
     made_up_run(tmp_path / "a-done")
     made_up_run(tmp_path / "b-stopped", status="interrupted", seed=1)
     made_up_run(tmp_path / "c-failed", seed=2)
@@ -155,7 +154,7 @@ def test_what_did_not_end_well_is_told_with_its_reason(tmp_path):
     assert "manifest.json: cannot be read" in broken["why"]
 
 
-def test_a_run_in_progress_is_shown_as_far_as_it_is(tmp_path):
+def test_a_run_in_progress_is_shown_so_far(tmp_path):
     begun_run(made_up_run(tmp_path / "whole"), tmp_path / "sweep/begun", until=10.0).close()
     data = told(tmp_path / "sweep")
     (group,) = data["groups"]
@@ -166,7 +165,7 @@ def test_a_run_in_progress_is_shown_as_far_as_it_is(tmp_path):
     assert data["unfinished"] == [{"run": "begun", "status": "running", "why": "at 10 s of 60 s"}]
 
 
-def test_no_runs_yet_is_a_page_too():
+def test_without_runs_there_is_a_page():
     data = many_data(Collected.of([]))
     assert (data["title"], data["counts"], data["groups"]) == ("0 runs", "", [])
     assert "0 runs" in many_page(Collected.of([]))
@@ -182,7 +181,7 @@ def test_runs_of_several_metrics_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_stand_in_data_alone_and_end_no_script(tmp_path, name):
+def test_hostile_names_are_only_data(tmp_path, name):
     made_up_run(tmp_path / "a", scenario="x", system=name, point={"axis": name})
     made_up_run(tmp_path / "b", scenario="x", system="dlion", point={"axis": "other"})
     page = many_page(Collected.of(find_runs([tmp_path])))
@@ -198,19 +197,7 @@ def test_the_same_runs_give_the_same_page(tmp_path):
     assert many_page(collected) == many_page(collected)
 
 
-def test_a_thinned_curve_keeps_its_ends_and_extremes():
-    values = np.random.default_rng(0).normal(size=10_000).cumsum()
-    table = pd.DataFrame({"mean": values, "low": values - 1, "high": values + 1}, np.arange(10_000.0))
-    thin = curves.thinned(table, 400)
-    assert len(thin) <= 400
-    assert list(thin.index[[0, -1]]) == [0, 9999]
-    assert thin["low"].min() == values.min() - 1
-    assert thin["high"].max() == values.max() + 1
-    drawn = np.interp(table.index, thin.index, thin["mean"])
-    assert abs(drawn - values).max() < 0.2 * np.ptp(values)
-
-
-def test_many_groups_share_the_points_of_a_page(tmp_path, monkeypatch):
+def test_many_groups_share_the_maximum_of_points(tmp_path, monkeypatch):
     monkeypatch.setattr(curves, "_MAX_POINTS", 40)
     monkeypatch.setattr(curves, "_MIN_OF_LINE", 8)
     bends = [0.1, *(0.3 + 0.01 * (number % 3) for number in range(19))]
@@ -220,7 +207,7 @@ def test_many_groups_share_the_points_of_a_page(tmp_path, monkeypatch):
     assert max(len(each["x"]) for each in over_time) <= 10
 
 
-def test_values_that_are_no_systems_have_looks_in_their_order(tmp_path):
+def test_values_of_other_axes_have_looks_in_order(tmp_path):
     made_up_sweep(tmp_path, systems=["dlion"], seeds=1)
     bandwidth, system = told(tmp_path)["axes"]
     assert bandwidth["colours"] == ["#0072B2", "#D55E00", "#009E73"]

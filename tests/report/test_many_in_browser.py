@@ -54,7 +54,7 @@ def column(driver, place):
     return [row[place] for row in driver.execute_script(ROWS)]
 
 
-def test_headings_sort_by_numbers_with_what_is_unknown_last(sweep):
+def test_headings_sort_with_unknown_values_last(sweep):
     assert column(sweep, 0) == [*(each for each in ("5 Mbps", "20 Mbps", "100 Mbps") for _ in range(2)), "-"]
     assert sorted_by(sweep) == []
     sort_by(sweep, "Time to 60 % (s)")
@@ -71,7 +71,7 @@ def test_headings_sort_by_numbers_with_what_is_unknown_last(sweep):
     assert complaints(sweep) == []
 
 
-def test_all_can_be_done_by_keys(sweep):
+def test_the_table_is_operated_by_keys(sweep):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
@@ -94,7 +94,7 @@ def test_all_can_be_done_by_keys(sweep):
     assert complaints(sweep) == []
 
 
-def test_a_row_that_is_selected_stands_out_in_all_views(sweep):
+def test_a_selected_row_is_selected_in_all_views(sweep):
     everywhere = sum(count for _, count in sweep.execute_script(LINES, "curves"))
     sweep.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[2].click()")
     chosen = sweep.execute_script(CHOSEN)
@@ -126,7 +126,7 @@ def test_a_box_in_the_parallel_coordinates_selects_rows(sweep):
     assert complaints(sweep) == []
 
 
-def test_switches_say_what_is_drawn_and_in_which_colours(driver, tmp_path):
+def test_switches_change_axes_and_colours(driver, tmp_path):
     for seed, system in enumerate(("baseline", "dlion", "dlion")):
         priced_run(tmp_path / f"{system}{seed}", system=system, seed=seed)
     page = tmp_path / "report.html"
@@ -161,7 +161,7 @@ def front_of(groups):
     ]
 
 
-def test_the_front_is_of_those_shown_that_no_other_is_better_than(sweep):
+def test_the_front_is_of_the_rows_shown(sweep):
     groups = json.loads(sweep.execute_script("return document.getElementById('data').textContent"))["groups"]
     everyone = front_of(groups)
     assert sweep.execute_script(FRONT) == everyone
@@ -173,7 +173,7 @@ def test_the_front_is_of_those_shown_that_no_other_is_better_than(sweep):
     assert complaints(sweep) == []
 
 
-def test_hostile_names_are_shown_as_they_are(driver, tmp_path):
+def test_hostile_names_are_only_text(driver, tmp_path):
     name = "<img src=x onerror=alert(1)><b>&amp;</b>"
     made_up_run(tmp_path / "a", system=name, scenario=name)
     made_up_run(tmp_path / "b", system="dlion", scenario=name)
@@ -187,7 +187,7 @@ def test_hostile_names_are_shown_as_they_are(driver, tmp_path):
     assert complaints(driver) == []
 
 
-def test_a_thousand_settings_open_in_time(driver, tmp_path):
+def test_a_thousand_settings_are_shown(driver, tmp_path):
     """Their data are made here: it is the page that is tested."""
     made_up_sweep(tmp_path / "runs", bandwidths=["5 Mbps"], seeds=1, systems=["baseline"])
     from dlion_sim.report.many.page import SCRIPTS, SECTIONS, many_data
@@ -237,7 +237,7 @@ HEADINGS = """const plot = document.querySelector("#coordinates .plot");
 """From where to where the plot goes, and each heading of its axes (pixels)."""
 
 
-def test_a_narrow_window_breaks_no_word_and_cuts_no_name(driver, tmp_path):
+def test_narrow_windows_break_no_words_and_cut_no_names(driver, tmp_path):
     systems = ("baseline", "ring_allreduce", "parameter_server")
     for scenario in ("ring_allreduces", "other"):
         for system in systems:

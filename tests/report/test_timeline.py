@@ -1,4 +1,4 @@
-"""The pieces of timelines, against the spans that they stand for."""
+"""Pieces of timelines, compared with their spans."""
 
 import base64
 
@@ -21,10 +21,10 @@ def unpacked(packed):
 
 def pieces(run, end, metrics=None):
     """The pieces as a table in seconds, with each one's worker."""
-    told = timeline(run, run.metrics() if metrics is None else metrics, end)
-    table = pd.DataFrame({name: unpacked(told[name]) for name in ("begin", "end", "kind", "peer", "computing")})
-    table[["begin", "end"]] *= told["seconds"] / told["ticks"]
-    return table.assign(worker=np.repeat(np.arange(len(told["workers"])), np.diff(told["first"]))), told
+    data = timeline(run, run.metrics() if metrics is None else metrics, end)
+    table = pd.DataFrame({name: unpacked(data[name]) for name in ("begin", "end", "kind", "peer", "computing")})
+    table[["begin", "end"]] *= data["seconds"] / data["ticks"]
+    return table.assign(worker=np.repeat(np.arange(len(data["workers"])), np.diff(data["first"]))), data
 
 
 def metrics(*rows):
@@ -39,7 +39,7 @@ def metrics(*rows):
     )
 
 
-def test_spans_longer_than_a_pixel_are_all_there(tmp_path):
+def test_long_spans_are_kept(tmp_path):
     run = made_up_run(tmp_path / "run", workers=2)
     table, _ = pieces(run, 20.0)
     own = table[table["worker"] == 1]
@@ -65,11 +65,11 @@ def test_each_kind_of_span_is_a_kind_of_piece(tmp_path):
     assert own[own["kind"] == DOWN][["begin", "end"]].to_numpy().tolist() == [pytest.approx([1.0, 3.0], abs=1e-6)]
 
 
-def test_short_spans_are_merged_into_shares_that_sum_up_to_all_of_them(tmp_path, monkeypatch):
+def test_short_spans_are_merged_into_shares(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_MOST_CELLS", 2 * 10)
     run = large_run(tmp_path / "run", workers=2, iterations=100)
-    table, told = pieces(run, 100.0)
-    assert told["merged"] == 10.0
+    table, data = pieces(run, 100.0)
+    assert data["merged"] == 10.0
     # 100 iterations of each worker, in columns of 10 s; a wait begins in the column of its computation.
     assert len(table) == 20
     assert (table["end"] - table["begin"]).tolist() == pytest.approx([10.0] * 20, abs=1e-6)
@@ -92,7 +92,7 @@ def test_a_merged_piece_has_the_kind_that_takes_most_of_it(tmp_path, monkeypatch
     assert merged["computing"].tolist() == [150, 0]
 
 
-def test_a_table_tells_the_seconds_of_each_kind_and_whom_each_waited_for(tmp_path):
-    _, told = pieces(large_run(tmp_path / "run", workers=2, iterations=20), 20.0)
-    assert [unpacked(row).tolist() for row in told["spent"]] == [pytest.approx([8.0, 12.0, 0, 0, 0])] * 2
-    assert told["waits"] == ["cloud-0/1 (8 s)", "cloud-0/0 (8 s)"]
+def test_the_table_has_seconds_by_kind_and_the_longest_wait(tmp_path):
+    _, data = pieces(large_run(tmp_path / "run", workers=2, iterations=20), 20.0)
+    assert [unpacked(row).tolist() for row in data["spent"]] == [pytest.approx([8.0, 12.0, 0, 0, 0])] * 2
+    assert data["waits"] == ["cloud-0/1 (8 s)", "cloud-0/0 (8 s)"]

@@ -1,4 +1,4 @@
-"""Runs in progress, served to this machine alone."""
+"""The server of a page of runs in progress."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def test_a_run_folder_is_shown_as_a_run(tmp_path):
         ("/data", "OPTIONS", 501),
     ],
 )
-def test_nothing_else_can_be_asked(tmp_path, path, method, status):
+def test_other_paths_and_methods_are_refused(tmp_path, path, method, status):
     made_up_run(tmp_path)
     with served(tmp_path) as server:
         assert answer(server, path, method=method)[0] == status
@@ -88,7 +88,7 @@ def test_nothing_else_can_be_asked(tmp_path, path, method, status):
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil:{port}"]
 )
-def test_names_that_others_point_here_are_refused(tmp_path, path, host):
+def test_other_host_names_are_refused(tmp_path, path, host):
     with served(tmp_path) as server:
         status, _, text = answer(server, path, host=host.format(port=server.server_port))
     assert (status, text) == (403, "not a name of this server\n")
@@ -102,7 +102,7 @@ def test_only_this_machine_can_connect(tmp_path):
             socket.create_connection(("127.0.0.2", server.server_port), timeout=60)
 
 
-def test_the_version_changes_with_what_runs_write_and_with_nothing_else(tmp_path):
+def test_the_version_changes_only_with_runs(tmp_path):
     whole = made_up_run(tmp_path / "whole")
     folder = tmp_path / "sweep"
     folder.mkdir()
@@ -123,7 +123,7 @@ def test_the_version_changes_with_what_runs_write_and_with_nothing_else(tmp_path
     assert len(set(seen)) == 4
 
 
-def test_a_folder_that_goes_is_told_and_may_come_back(tmp_path):
+def test_a_missing_folder_is_reported_and_may_return(tmp_path):
     folder = tmp_path / "sweep"
     made_up_run(folder / "run")
     with served(folder) as server:
@@ -137,7 +137,7 @@ def test_a_folder_that_goes_is_told_and_may_come_back(tmp_path):
         assert version(server) == before
 
 
-def test_what_cannot_be_read_is_told(tmp_path):
+def test_unreadable_runs_are_reported(tmp_path):
     made_up_run(tmp_path / "run")
     (tmp_path / "run/metrics.parquet").write_bytes(b"no table")
     with served(tmp_path) as server:
@@ -146,14 +146,14 @@ def test_what_cannot_be_read_is_told(tmp_path):
     assert "metrics.parquet: is not a whole Parquet file" in json.loads(text)["problem"]
 
 
-def test_a_port_that_is_taken_is_told():
+def test_a_port_in_use_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(InputError, match="unavailable") as error:
         PageServer(Watched(None), other.getsockname()[1])
     assert str(error.value).startswith("`port`: ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_command_in_good_order(tmp_path, number):
+def test_signals_end_the_command(tmp_path, number):
     command = [sys.executable, "-m", "dlion_sim", "watch", str(tmp_path), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
     line = process.stdout.readline()

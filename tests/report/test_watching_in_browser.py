@@ -42,7 +42,7 @@ def watching(folder, port=0):
         process.communicate()
 
 
-def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
+def test_a_watched_sweep_equals_its_report(driver, tmp_path):
     wholes = [
         made_up_run(tmp_path / f"whole/{seed}", system=system, seed=seed)
         for seed, system in enumerate(("ako", "dlion"))
@@ -94,7 +94,7 @@ return JSON.stringify([plots, words]);
 """
 
 
-def test_a_run_that_is_watched_ends_as_the_one_that_is_reported(driver, tmp_path):
+def test_a_watched_run_equals_its_report(driver, tmp_path):
     whole = made_up_run(tmp_path / "whole")
     writer = begun_run(whole, tmp_path / "run", until=10.0)
     with watching(tmp_path / "run") as (_, address):

@@ -1,4 +1,4 @@
-"""Where the time of workers goes who come and go, and of those who wait for them."""
+"""Stalls of workers with outages, and of those that wait for them."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def three(folder, **availability):
     return simulate(churning("baseline", availability, compute, "iterations=8", **options), folder)
 
 
-def test_who_waits_for_who_is_away_does_so_until_that_has_the_state(tmp_path):
+def test_peers_wait_until_the_worker_has_joined(tmp_path):
     """It is away for 2 s, and joins a quarter of a second later; the others have computed their third gradient."""
     run = three(tmp_path / "run", workers={"a/2": {"down": [["1.2 s", "3.2 s"]]}}, on_loss="wait")
     (joined,) = run.membership().query("what == 'joined'")["virtual_time"]
@@ -38,7 +38,7 @@ def test_who_waits_for_who_is_away_does_so_until_that_has_the_state(tmp_path):
     assert "mostly for outages: 32%" in summary_sentence(found)
 
 
-def test_nobody_waits_for_who_is_gone_for_good_and_the_run_counts_until_the_others_are_done(tmp_path):
+def test_an_outage_without_end_counts_until_the_others_end(tmp_path):
     run = three(tmp_path / "run", workers={"a/2": {"down": [["1.2 s", None]]}})
     end = run.iterations()["virtual_time"].max()
     found = stalls(run, warm_up=1)
@@ -48,7 +48,7 @@ def test_nobody_waits_for_who_is_gone_for_good_and_the_run_counts_until_the_othe
     assert stalls(run, warm_up=5).shares.loc[2, "churn"] == 1.0
 
 
-def test_until_a_loss_is_noticed_its_peers_wait_for_who_is_away(tmp_path):
+def test_peers_wait_until_the_loss_is_detected(tmp_path):
     """They have sent their third gradients into the void, and hear of it a second and half a round trip later."""
     run = three(tmp_path / "run", workers={"a/2": {"down": [["1.2 s", None]]}}, detection="1 s")
     second = run.iterations().query("iteration == 2")["virtual_time"].max()
@@ -56,7 +56,7 @@ def test_until_a_loss_is_noticed_its_peers_wait_for_who_is_away(tmp_path):
     assert churn[0] == churn[1] == pytest.approx(1.2 + 0.05 + 1 - (second + COMPUTED))
 
 
-def test_who_comes_later_is_away_from_the_start_and_counts_once_others_are_warm(tmp_path):
+def test_a_late_worker_counts_from_the_others_warm_up(tmp_path):
     run = three(tmp_path / "run", workers={"a/2": {"down": [["0 s", "2 s"]]}})
     (joined,) = run.membership().query("what == 'joined'")["virtual_time"]
     assert stalls(run).seconds.loc[2, "churn"] == pytest.approx(joined)
@@ -67,7 +67,7 @@ def test_who_comes_later_is_away_from_the_start_and_counts_once_others_are_warm(
 @pytest.mark.parametrize(
     ("system", "way"), [("ako", "rejoin"), ("dlion", "notice"), ("hop", "cloud"), ("parameter_server", "rejoin")]
 )
-def test_the_parts_sum_to_the_whole_whatever_the_system(tmp_path, system, way):
+def test_kinds_sum_to_the_workers_time_for_every_system(tmp_path, system, way):
     """With profiles, leaves and handovers while somebody is away."""
     found = stalls(simulate(churning(system, WAYS[way]), tmp_path / "run"))
     assert found.totals.tolist() == pytest.approx([2.0] * 4, rel=0.01)

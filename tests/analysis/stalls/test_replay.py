@@ -1,4 +1,4 @@
-"""Timelines gone through again with other durations, of runs that are written and computed by hand."""
+"""What-if replays of runs computed by hand."""
 
 import pytest
 
@@ -56,19 +56,19 @@ def exchanging(folder):
     return run(folder, rows, messages)
 
 
-def test_with_nothing_changed_it_is_as_it_was(tmp_path):
+def test_an_unchanged_replay_equals_the_run(tmp_path):
     assert Replay(exchanging(tmp_path / "run")).iteration_seconds(2) == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(("computed", "takes"), [(2.0, 4.0), (0.5, 2.5), (5.0, 7.0)])
-def test_with_equal_computations_iterations_end_when_all_messages_are_there(tmp_path, computed, takes):
+def test_with_equal_computations_iterations_end_with_their_last_message(tmp_path, computed, takes):
     """Who computes for 3 s is waited for, yet with 2 s for both an iteration takes as long as with 1 s and 3 s."""
     again = Replay(exchanging(tmp_path / "run"))
     others = equal(tmp_path / "equal", computed, 6)
     assert again.iteration_seconds(2, computing_as=others) == pytest.approx(takes)
 
 
-def test_later_messages_of_a_ring_follow_from_those_that_came_and_wait_in_their_queue(tmp_path):
+def test_later_messages_of_a_ring_depend_on_earlier_ones_and_their_queue(tmp_path):
     """Of two workers that compute for 1 s and 3 s and pass on two chunks of 1 s each: 5 s, or 4 s with 2 s for both."""
     rows, messages = [], []
     for begin in (0.0, 5.0, 10.0):
@@ -80,7 +80,7 @@ def test_later_messages_of_a_ring_follow_from_those_that_came_and_wait_in_their_
     assert again.iteration_seconds(1, computing_as=equal(tmp_path / "equal", 2.0, 3)) == pytest.approx(4.0)
 
 
-def test_samples_that_others_would_be_waited_for_anyway_gain_nothing(tmp_path):
+def test_hidden_preparation_of_samples_saves_nothing(tmp_path):
     """Of a server, with messages of 1 s to and from one worker and 4 s of the other; batches are ready after 10 s.
 
     The near worker waits for 4 s for its samples, the far one for 1 s: without, both would take 9 s.

@@ -1,4 +1,4 @@
-"""What waits were for, of runs whose rows are written by hand."""
+"""Causes of waits, in runs written by hand."""
 
 import pytest
 
@@ -49,13 +49,13 @@ def causes_of_last(run, worker=0):
     ]
 
 
-def test_a_wait_is_for_the_message_and_before_that_for_who_computed_longer(tmp_path):
+def test_a_wait_is_for_the_message_and_before_for_the_longer_computation(tmp_path):
     rows = [(2, 3.0, 0.0, 3.0, None, None), (0, 1.0, 3.0, 4.0, 2, "contribution")]
     found = causes_of_last(run(tmp_path / "run", rows, [(2, 0, 3.0, 4.0)]))
     assert found == [("message", 1.0, 2, 0), ("computing", 2.0, 2, 0)]
 
 
-def test_who_computes_as_long_but_began_later_is_no_straggler(tmp_path):
+def test_a_later_but_equal_computation_is_no_straggler(tmp_path):
     """West begins a second later as it had waited for a message itself: that is what east waits for."""
     rows = [
         (0, 1.0, 0.0, 1.0, None, None),
@@ -67,7 +67,7 @@ def test_who_computes_as_long_but_began_later_is_no_straggler(tmp_path):
     assert found == [("message", 1.0, 2, 0), ("message", 1.0, 0, 2)]
 
 
-def test_who_has_to_wait_for_its_samples_is_no_straggler(tmp_path):
+def test_waiting_for_samples_is_no_straggler(tmp_path):
     """West computes a second longer, and waits for its samples for two."""
     rows = [(2, 5.0, 0.0, 5.0, None, None, 3.0), (0, 2.0, 4.0, 6.0, 2, "contribution", 1.0)]
     told = run(tmp_path / "run", rows, [(2, 0, 5.0, 6.0)])
@@ -77,7 +77,7 @@ def test_who_has_to_wait_for_its_samples_is_no_straggler(tmp_path):
     assert summary_sentence(found) == "east waits 83% of its time, mostly for samples to be prepared: 50%"
 
 
-def test_whose_lateness_is_of_a_message_iterations_ago_is_no_straggler(tmp_path):
+def test_a_delay_of_earlier_iterations_is_no_straggler(tmp_path):
     """As they exchange but every second time: west had waited for a second, and goes on a second later ever since."""
     rows = [(2, 1.0, 1.0, 2.0, 0, "contribution"), (2, 1.0, 0.0, 3.0, None, None), (2, 1.0, 0.0, 4.0, None, None)]
     rows += [(0, 1.0, 0.0, end, None, None) for end in (1.0, 2.0)] + [(0, 1.0, 2.0, 5.0, 2, "contribution")]
@@ -85,20 +85,20 @@ def test_whose_lateness_is_of_a_message_iterations_ago_is_no_straggler(tmp_path)
     assert found == [("message", 1.0, 2, 0), ("message", 1.0, 0, 2)]
 
 
-def test_a_message_behind_others_is_under_way_since_its_queue_is_busy(tmp_path):
+def test_a_queued_message_counts_from_the_begin_of_its_queue(tmp_path):
     rows = [(2, 1.0, 0.0, 1.0, None, None), (2, 1.0, 0.0, 2.0, None, None), (0, 1.0, 4.0, 5.0, 2, "contribution")]
     found = causes_of_last(run(tmp_path / "run", rows, [(2, 0, 1.0, 3.0), (2, 0, 3.0, 5.0)]))
     assert found == [("message", 4.0, 2, 0)]
 
 
-def test_a_server_passes_on_what_it_has_waited_for_itself(tmp_path):
+def test_waits_are_traced_through_a_server(tmp_path):
     rows = [(2, 2.5, 0.0, 2.5, None, None), (0, 1.0, 5.0, 6.0, 3, "contribution")]
     messages = [(0, 3, 1.0, 1.5), (2, 3, 2.5, 5.0), (3, 0, 5.0, 6.0)]
     found = causes_of_last(run(tmp_path / "run", rows, messages))
     assert found == [("message", 1.0, 3, 0), ("message", 2.5, 2, 3), ("computing", 1.5, 2, 3)]
 
 
-def test_packets_are_there_when_they_were_delivered_not_when_the_last_one_left(tmp_path):
+def test_packets_arrive_when_they_are_delivered(tmp_path):
     """What left first was held up, and came last."""
     rows = [(2, 2.5, 0.0, 2.5, None, None), (0, 1.0, 5.0, 6.0, 3, "contribution")]
     messages = [(0, 3, 1.0, 4.0), (2, 3, 2.5, 2.6, 5.0), (3, 0, 5.0, 6.0)]
@@ -106,7 +106,7 @@ def test_packets_are_there_when_they_were_delivered_not_when_the_last_one_left(t
     assert found == [("message", 1.0, 3, 0), ("message", 2.5, 2, 3), ("computing", 1.5, 2, 3)]
 
 
-def test_a_ring_of_many_buckets_has_thousands_of_messages_one_after_another(tmp_path):
+def test_a_wait_is_traced_through_thousands_of_messages(tmp_path):
     times = [1 + number / 1000 for number in range(2001)]
     messages = [(number % 2, 1 - number % 2, *times[number : number + 2]) for number in range(2000)]
     rows = [(1, 1.0, 0.0, 1.0, None, None), (0, 1.0, 2.0, 3.0, 1, "contribution")]
@@ -116,18 +116,18 @@ def test_a_ring_of_many_buckets_has_thousands_of_messages_one_after_another(tmp_
     assert sum(cause.seconds for cause in causes if cause.what == "message") == pytest.approx(2.0)
 
 
-def test_messages_without_a_record_are_under_way_since_they_were_computed(tmp_path):
+def test_messages_without_a_record_count_from_their_computation(tmp_path):
     rows = [(2, 3.0, 0.0, 3.0, None, None), (0, 1.0, 3.0, 4.0, 2, "contribution")]
     found = causes_of_last(run(tmp_path / "run", rows))
     assert found == [("message", 1.0, 2, 0), ("computing", 2.0, 2, 0)]
 
 
-def test_a_wait_for_the_own_queue_is_for_that_link(tmp_path):
+def test_a_wait_for_the_own_queue_counts_for_its_link(tmp_path):
     found = causes_of_last(run(tmp_path / "run", [(0, 1.0, 2.0, 3.0, 2, "queue")]))
     assert found == [("message", 2.0, 0, 2)]
 
 
-def test_what_is_not_known_is_missing_and_told_as_other(tmp_path):
+def test_unknown_causes_count_as_other(tmp_path):
     told = run(tmp_path / "run", [(0, 1.0, 2.0, 3.0, None, None), (0, 1.0, 0.0, 5.0, None, None)])
     assert causes_of_last(told) == []
     found = stalls(told)
@@ -136,7 +136,7 @@ def test_what_is_not_known_is_missing_and_told_as_other(tmp_path):
     assert found.shares.loc[1].sum() == 0
 
 
-def test_kinds_tell_links_within_a_cloud_from_those_between(tmp_path):
+def test_kinds_distinguish_links_within_and_between_clouds(tmp_path):
     rows = [
         (2, 1.0, 0.0, 1.0, None, None),
         (1, 1.0, 3.0, 4.0, 0, "contribution"),
@@ -149,7 +149,7 @@ def test_kinds_tell_links_within_a_cloud_from_those_between(tmp_path):
     assert summary_sentence(found) == "east waits 80% of its time, mostly for west -> east: 50%"
 
 
-def test_the_first_iterations_and_what_others_do_alone_at_the_end_do_not_count(tmp_path):
+def test_the_warm_up_and_the_end_do_not_count(tmp_path):
     rows = [(worker, 1.0, 0.0, end, None, None) for worker, until in ((0, 4), (1, 6)) for end in range(1, until + 1)]
     found = stalls(run(tmp_path / "run", rows), warm_up=1)
     assert found.iterations == {0: 3, 1: 3, 2: 0}
