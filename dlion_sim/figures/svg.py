@@ -8,6 +8,7 @@ _PATH = re.compile(r' d="([^"]*)"')
 _PLACE = re.compile(r'(?<= [xy]=")-?\d+\.\d+|(?<=translate\()-?[\d.]+ -?[\d.]+')
 _SEGMENT = re.compile(r"([A-Za-z])([^A-Za-z]*)")
 _STYLE = re.compile(r' style="[^"]*"')
+_ZERO = re.compile(r"(?<![\d.])0(?=\.)")
 _UNSEEN = re.compile(r"<metadata>.*?</metadata>\s*|(?<=<g) id=\"[^\"]*\"|^ +", re.DOTALL | re.MULTILINE)
 
 
@@ -36,4 +37,4 @@ def _rounded(path: str) -> str:
         relative = kind if kind in "Mz" else kind.lower()
         written.append(relative + " ".join(f"{each / unit:g}" for each in (ends if kind == "M" else steps)))
         at = (ends[-2], ends[-1]) if ends else at
-    return "".join(written).replace(" -", "-")
+    return _ZERO.sub("", "".join(written).replace(" -", "-"))
