@@ -118,7 +118,7 @@ def test_a_ring_s_chunks_are_kept_by_place():
         assert lost.tensors[0][0] == step + 1.0
 
 
-def test_whoever_sends_ever_other_stretches_is_not_remembered_for_ever():
+def test_memory_for_senders_of_ever_other_stretches_is_bounded():
     one = assembler("stale")
     for offset in range(SHAPE.size):
         one.assemble(dense(1, offset=offset), np.ones(1, np.uint8))

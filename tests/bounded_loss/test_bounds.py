@@ -81,7 +81,7 @@ def test_phases_are_of_the_message_s_iteration():
     assert bound(dlcp, swap).allowed.tolist() == [6 * PACKET]
 
 
-def test_a_variable_that_is_none_is_told_before_anything_runs():
+def test_an_unknown_variable_is_refused_before_anything_runs():
     with pytest.raises(InputError) as caught:
         Setting.of(digits("transport={kind: dlcp, by_tensor: {0.weights: 0.1}}"))
     assert str(caught.value).startswith(

@@ -23,7 +23,7 @@ def test_flows_are_reliable():
     check(digits())
 
 
-def test_queues_are_of_connections_or_go_by_what_is_left_of_messages():
+def test_pfabric_has_no_fair_queues():
     fair = "network.model={kind: packets, fair: true}"
     for transport in ("reliable", "dlcp"):
         check(digits(fair, f"transport={transport}"))
@@ -33,7 +33,7 @@ def test_queues_are_of_connections_or_go_by_what_is_left_of_messages():
         check(digits(fair, "transport=pfabric"))
 
 
-def test_real_switches_do_not_know_what_is_left_of_a_message():
+def test_live_runs_have_no_pfabric():
     with pytest.raises(InputError, match=r"^transport: pfabric needs switches .*; allowed: reliable, dlcp$"):
         check_live(Setting.of(digits("transport=pfabric")))
 

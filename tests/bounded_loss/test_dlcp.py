@@ -227,7 +227,7 @@ def test_as_many_passes_and_packets_as_the_fluid_model_has(bound, loss):
     assert np.mean([total for _, total in found]) == pytest.approx(sent * packets, rel=0.02)
 
 
-def test_the_question_waits_for_what_is_under_way():
+def test_the_probe_waits_for_packets_under_way():
     ends = Ends(4, window=math.inf)
     taken = [ends.take(0.0) for _ in range(4)]
     assert ends.take(0.0)[0] == dlcp.WAIT
@@ -246,7 +246,7 @@ def test_the_question_waits_for_what_is_under_way():
     assert ends.take(later) == (taken[3][0], 4)
 
 
-def test_who_has_heard_that_all_is_answered_asks_at_once():
+def test_after_all_feedback_the_probe_is_sent_at_once():
     ends = Ends(4, window=math.inf)
     taken = [ends.take(0.0) for _ in range(4)]
     flags = [ends.accept(*taken[number]) for number in (0, 1, 3)]
@@ -340,7 +340,7 @@ def test_a_second_answer_does_not_begin_another_pass():
     assert ends.take(0.2)[0] == dlcp.WAIT
 
 
-def test_what_comes_after_stop_changes_nothing():
+def test_packets_after_stop_change_nothing():
     ends = Ends(10, 0.5)
     flags = [ends.accept(number, number) for number in range(10)]
     assert [bool(each & dlcp.STOP) for each in flags] == [number == 4 for number in range(10)]
@@ -359,7 +359,7 @@ def test_a_silent_receiver_makes_the_sender_begin_again_with_a_small_window():
     assert dlcp.deadline(ends.sender) - now == pytest.approx(2 * 0.3)
 
 
-def test_what_was_held_up_before_it_left_has_as_long_to_be_answered():
+def test_the_timeout_begins_when_a_delayed_packet_is_sent():
     """The machine may have sent others' packets before it, for longer than a timeout."""
     ends = Ends(100, window=3)
     assert [ends.take(now)[0] >= 0 for now in (0.0, 0.0, 60.0)] == [True] * 3
@@ -376,7 +376,7 @@ def test_the_next_message_goes_on_with_the_window_of_the_last():
     assert sum(ends.take(10.0)[0] >= 0 for _ in range(200)) == int(window)
 
 
-def test_feedback_on_what_was_never_sent_is_not_believed():
+def test_feedback_on_packets_that_were_never_sent_is_ignored():
     ends = Ends(10)
     ends.take(0.0)
     before = ends.sender.copy()

@@ -39,7 +39,7 @@ def times(run, what, **of):
     return told["virtual_time"].tolist()
 
 
-def test_a_node_is_killed_and_comes_back(monkeypatch, tmp_path):
+def test_a_node_is_killed_and_returns(monkeypatch, tmp_path):
     run = emulated(monkeypatch, tmp_path, "baseline", workers={"b/0": {"down": [["3 s", "6 s"]]}})
     assert times(run, "down") == pytest.approx([3], abs=0.5)
     assert times(run, "lost") == pytest.approx([3, 3], abs=1)
@@ -54,7 +54,7 @@ def test_a_node_is_killed_and_comes_back(monkeypatch, tmp_path):
     }
 
 
-def test_a_link_goes_for_so_long_that_its_ends_give_each_other_up_and_comes_back(monkeypatch, tmp_path):
+def test_after_a_long_outage_of_a_link_its_ends_reconnect(monkeypatch, tmp_path):
     """Those in one cloud go on together meanwhile, and the others alone."""
     run = emulated(monkeypatch, tmp_path, "ako", links={"a-b": {"down": [["3 s", "8 s"]]}}, silence="2 s")
     assert times(run, "lost") == pytest.approx([5] * 4, abs=1)
@@ -66,7 +66,7 @@ def test_a_link_goes_for_so_long_that_its_ends_give_each_other_up_and_comes_back
     assert set(zip(apart["sender"], apart["receiver"], strict=True)) == {(0, 1), (1, 0)}
 
 
-def test_over_a_link_that_is_back_soon_all_goes_on(monkeypatch, tmp_path):
+def test_a_short_outage_of_a_link_loses_nobody(monkeypatch, tmp_path):
     run = emulated(monkeypatch, tmp_path, "baseline", links={"a-b": {"down": [["3 s", "5 s"]]}}, silence="20 s")
     assert run.membership().empty
     iterations = run.iterations()

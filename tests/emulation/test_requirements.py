@@ -77,7 +77,7 @@ def test_without_pacing_it_takes_one_that_can_be_written(able, monkeypatch, tmp_
         check_requirements(paced=False)
 
 
-def test_who_looks_into_networks_needs_ping(able, monkeypatch):
+def test_inspecting_networks_needs_ping(able, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda tool: None if tool == "ping" else tool)
     check_requirements()
     with pytest.raises(InputError, match="apt-get install --no-install-recommends iputils-ping"):

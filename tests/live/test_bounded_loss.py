@@ -176,7 +176,7 @@ async def tell(puppet, notice, channel=Channel.CONTROL):
         ([start(channel=9)], "invalid notice"),
     ],
 )
-def test_a_peer_that_gives_notices_that_it_may_not_is_dropped(notices, reason):
+def test_a_peer_that_sends_invalid_notices_is_dropped(notices, reason):
     async def errs(victim, puppet):
         for notice in notices:
             await tell(puppet, notice)

@@ -75,7 +75,7 @@ def test_a_node_that_was_killed_and_started_again_takes_part(tmp_path, system):
     assert run.outcomes[2].snapshots[0].time >= joined["virtual_time"]
 
 
-def test_whoever_is_there_has_equal_parameters_after_a_return_where_all_go_in_step(tmp_path):
+def test_synchronous_workers_have_equal_parameters_after_a_return(tmp_path):
     run = Run(brief(system="baseline"), tmp_path, is_killed_and_back)
     of_all = [member.participant for member in run.members]
     same = min(worker.iteration for worker in of_all)
@@ -87,7 +87,7 @@ def test_whoever_is_there_has_equal_parameters_after_a_return_where_all_go_in_st
     assert (together == 3).sum() >= 9
 
 
-def test_one_who_was_not_there_at_the_start_joins(tmp_path):
+def test_a_worker_absent_at_the_start_joins(tmp_path):
     """It has a part like everybody's, of its first incarnation."""
     availability = {"workers": {"a/2": {"down": [["0 s", "40 s"]]}}}
 
@@ -101,7 +101,7 @@ def test_one_who_was_not_there_at_the_start_joins(tmp_path):
     assert set(run.told["incarnation"]) == {0}
 
 
-def test_whose_sponsor_is_lost_joins_by_another_one(tmp_path):
+def test_a_worker_whose_sponsor_is_lost_joins_by_another_one(tmp_path):
     async def loses_its_sponsor(run):
         await run.go_on(2)
         run.kill(2)
@@ -118,7 +118,7 @@ def test_whose_sponsor_is_lost_joins_by_another_one(tmp_path):
     assert len(run.times("lost", 0)) == 2
 
 
-def test_who_leaves_is_counted_as_long_as_it_was_there_and_the_others_go_on(tmp_path):
+def test_contributions_of_a_leaving_worker_count_until_it_has_left(tmp_path):
     async def leaves(run):
         await run.go_on(0, 1, 2)
         run.drivers[2].leave()
@@ -137,7 +137,7 @@ def test_who_leaves_is_counted_as_long_as_it_was_there_and_the_others_go_on(tmp_
     assert set(others.loc[last + 2 :]) == {1}
 
 
-def test_all_may_be_lost_one_after_another_and_come_back(tmp_path):
+def test_all_may_be_lost_one_after_another_and_return(tmp_path):
     async def one_after_another(run):
         for rank in range(3):
             await run.go_on(*range(3))
@@ -152,7 +152,7 @@ def test_all_may_be_lost_one_after_another_and_come_back(tmp_path):
     assert [len(run.times("joined", rank)) for rank in range(3)] == [1, 1, 1]
 
 
-def test_who_joins_a_run_that_nobody_is_in_says_so(tmp_path):
+def test_joining_a_run_without_nodes_fails_with_a_reason(tmp_path):
     together = Together(brief(system="baseline"), tmp_path / "parts")
     together.absent = {0, 1, 2}
     together.timeouts = type(together.timeouts)(start=0.5)
@@ -164,7 +164,7 @@ def test_who_joins_a_run_that_nobody_is_in_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("system", ["ring_allreduce", {"name": "baseline"}], ids=["ring", "abort"])
-def test_what_cannot_go_on_without_somebody_ends_with_its_reason(tmp_path, system):
+def test_a_run_that_needs_all_workers_fails_with_a_reason(tmp_path, system):
     together = Together(brief(system=system, availability={"on_loss": "abort"}), tmp_path)
 
     async def dies(together):
@@ -175,7 +175,7 @@ def test_what_cannot_go_on_without_somebody_ends_with_its_reason(tmp_path, syste
         assert "lost: node 2" in outcome.ending.stopped_by
 
 
-def test_who_waits_for_a_lost_peer_waits_until_it_is_back(tmp_path):
+def test_workers_wait_for_a_lost_peer_until_it_returns(tmp_path):
     async def waits(run):
         await run.go_on(0, 1, 2)
         run.kill(2)
@@ -197,7 +197,7 @@ def test_joining_takes_a_run_that_may_be_joined(tmp_path):
         config.check(together.setting)
 
 
-def test_a_node_that_is_back_exchanges_datagrams_again(tmp_path):
+def test_a_returned_node_exchanges_datagrams_again(tmp_path):
     run = Run(brief("transport=dlcp", system="baseline"), tmp_path, is_killed_and_back)
     (joined,) = run.times("joined", 2)
     transfers = run.gathered.transfers()

@@ -102,6 +102,6 @@ def test_a_run_of_a_duration_ends_at_that_time_with_messages_under_way(tmp_path)
     assert run.links()["bytes"].sum() == run.transfers()["bytes"].sum()
 
 
-def test_what_only_simulated_switches_can_is_refused(tmp_path):
+def test_pfabric_is_refused(tmp_path):
     with pytest.raises(InputError, match="pfabric"):
         Together(brief("iterations=1", system="baseline", transport="pfabric"), tmp_path).run()

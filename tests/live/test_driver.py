@@ -62,7 +62,7 @@ def test_in_step_a_live_run_learns_what_a_simulated_one_does_to_the_bit(tmp_path
     assert live.links()["bytes"].sum() == simulated.links()["bytes"].sum()
 
 
-def test_samples_that_come_to_a_live_worker_are_tested_and_then_trained_on(tmp_path):
+def test_samples_that_arrive_at_a_live_worker_are_tested_and_then_trained_on(tmp_path):
     """All times are those of the wall, so which samples came by an iteration is the run's own."""
     scenario = streamed("workload.evaluate_every=0.2 s", system="baseline", duration="1 s", arrivals="100/s")
     together = Together(scenario, tmp_path / "parts")
@@ -114,7 +114,7 @@ def test_a_duration_ends_all_nodes_at_that_time_and_none_is_a_loss(tmp_path):
         assert set(others) <= {0.2, 0.4, 0.6}
 
 
-def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
+def test_peers_take_turns_in_being_sent_to_first(tmp_path, monkeypatch):
     order, send = [], Mesh.send
 
     def note(links, peer, message):
@@ -128,7 +128,7 @@ def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
     assert 3 <= order[::2].count(1) <= 5
 
 
-def test_nothing_happens_after_the_duration_though_the_loop_be_late(monkeypatch):
+def test_no_event_is_handled_after_the_duration(monkeypatch):
     heard = []
 
     async def scenario():
@@ -219,7 +219,7 @@ HOP = {"name": "hop", "synchronization": {"backup_workers": 1, "max_gap": 3}}
 
 
 @pytest.mark.parametrize("system", [ASYNCHRONOUS, HOP, "adpsgd"], ids=str)
-def test_who_waits_for_nobody_goes_on_without_a_lost_peer(tmp_path, system):
+def test_asynchronous_workers_continue_without_a_lost_peer(tmp_path, system):
     together = Together(brief("duration=600 s", system=system), tmp_path)
     for outcome in together.run(without(2))[:2]:
         assert outcome.ending.stopped_by == "interrupt"
@@ -238,7 +238,7 @@ def check_that_two_are_left(run, since):
         assert iterations.groupby("worker")["applied"].sum().min() > 0
 
 
-def test_who_is_left_shares_out_the_whole_batch_and_learns_from_the_better(tmp_path):
+def test_remaining_workers_share_the_whole_batch_and_transfer_knowledge(tmp_path):
     """Nobody gets better, so that now the one and now the other has had the lower loss."""
     system = {
         "name": "dlion",
@@ -267,7 +267,7 @@ def test_who_is_left_shares_out_the_whole_batch_and_learns_from_the_better(tmp_p
         ("dlion", "more peers are lost (1) than there are backup workers (0); lost: "),
     ],
 )
-def test_who_waits_for_a_lost_peer_stops_and_says_why(tmp_path, system, reason):
+def test_a_synchronous_run_fails_with_a_reason_if_a_peer_is_lost(tmp_path, system, reason):
     together = Together(brief("duration=600 s", system=system), tmp_path)
     for outcome in together.run(kill(2))[:2]:
         assert outcome.ending.status == "failed"
@@ -276,7 +276,7 @@ def test_who_waits_for_a_lost_peer_stops_and_says_why(tmp_path, system, reason):
         assert outcome.ending.seconds < 60
 
 
-def test_all_hear_of_a_loss_even_through_others(tmp_path):
+def test_all_learn_of_a_loss_even_through_others(tmp_path):
     """Workers know each other only through the server, who would wait for ever for the gradient that is missing."""
     together = Together(brief("duration=600 s", system="parameter_server"), tmp_path)
     outcomes = together.run(kill(2))
@@ -287,7 +287,7 @@ def test_all_hear_of_a_loss_even_through_others(tmp_path):
         assert outcome.ending.seconds < 60
 
 
-def test_a_peer_that_talks_nonsense_is_dropped_and_the_others_go_on(tmp_path):
+def test_a_peer_that_sends_unrequested_answers_is_dropped_and_the_others_continue(tmp_path):
     """Node 2 sends answers that nobody has asked it for, as no honest worker does."""
     together = Together(brief("duration=2 s", system="adpsgd"), tmp_path)
 
@@ -311,7 +311,7 @@ def test_an_interrupt_ends_a_node_early(tmp_path):
         assert (outcome.ending.status, outcome.ending.stopped_by) == ("interrupted", "interrupt")
 
 
-def test_a_node_that_cannot_start_says_whom_it_misses(tmp_path):
+def test_a_node_that_cannot_start_names_the_missing_peer(tmp_path):
     together = Together(brief(system="baseline", iterations=1), tmp_path, timeouts=replace(QUICK, start=0.5))
     together.absent = {1}
     outcomes = together.run()

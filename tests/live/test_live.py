@@ -193,7 +193,7 @@ def ctrl_c_ignored():
 
 
 @pytest.mark.parametrize("waits", [0.0, 1.0])
-def test_an_end_asked_for_while_nodes_start_leaves_nothing(folder, ctrl_c_ignored, waits):
+def test_an_interrupt_while_nodes_start_leaves_nothing(folder, ctrl_c_ignored, waits):
     asked_from = time.monotonic() + waits
     with pytest.raises(InputError, match="interrupted before it began"):
         run_locally(
@@ -204,14 +204,14 @@ def test_an_end_asked_for_while_nodes_start_leaves_nothing(folder, ctrl_c_ignore
     assert Run.open(folder / "run").manifest["status"] == "failed"
 
 
-def test_an_end_asked_for_reaches_nodes_that_ignore_ctrl_c_at_first(folder, ctrl_c_ignored):
+def test_an_interrupt_reaches_nodes_that_ignore_ctrl_c_at_first(folder, ctrl_c_ignored):
     written = scenario("duration=600 s", system="baseline", cluster=TWO)
     with nodes_of(written, folder) as nodes:
         assert nodes.wait(lambda: nodes.clock.seconds is not None)
         assert gather(folder, folder / "run").summary["status"] == "interrupted"
 
 
-def test_a_request_to_end_after_the_run_has_ended_costs_nothing(folder, monkeypatch):
+def test_a_request_to_end_after_the_run_has_ended_loses_nothing(folder, monkeypatch):
     evaluate = node._evaluate
 
     def asked_meanwhile(*arguments) -> None:
@@ -282,7 +282,7 @@ def test_two_nodes_by_hand(folder, dlion):
         (["--set", "target_accuracy=0.9"], ["target_accuracy", "cannot end a live run", "null"]),
     ],
 )
-def test_what_a_user_can_get_wrong_is_one_line(dlion, capsys, arguments, words):
+def test_invalid_options_are_one_line(dlion, capsys, arguments, words):
     Path("small.yaml").write_text(dump(scenario("iterations=10")))
     for name, secret, mode in [("secret", "x" * 32, 0o600), ("open", "x" * 32, 0o644), ("short", "x" * 5, 0o600)]:
         Path(name).write_text(secret)
@@ -297,7 +297,7 @@ def test_what_a_user_can_get_wrong_is_one_line(dlion, capsys, arguments, words):
     assert not Path("parts/rank-0").exists()
 
 
-def test_nodes_go_and_come_back_as_the_scenario_says(folder, dlion, capfd):
+def test_nodes_leave_and_return_as_the_scenario_says(folder, dlion, capfd):
     """One is killed and comes back, one leaves, and one was not there at first."""
     clouds = [{"name": "a", "workers": [{"count": 4, "compute": "20 cores"}]}]
     workers = {
@@ -368,7 +368,7 @@ def test_a_node_that_was_killed_is_started_again_by_hand(folder, dlion):
     assert Run.open(folder / "run").summary["stopped_by"] == "interrupt"
 
 
-def test_nobody_joins_where_all_are_there_all_the_time(dlion, capsys):
+def test_joining_needs_a_scenario_with_availability(dlion, capsys):
     Path("small.yaml").write_text(dump(scenario("iterations=10", cluster=TWO)))
     Path("secret").write_text("x" * 32)
     Path("secret").chmod(0o600)

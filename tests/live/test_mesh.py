@@ -62,7 +62,7 @@ def test_messages_are_handed_over_late_where_asked():
     asyncio.run(scenario())
 
 
-def test_what_is_still_held_back_from_a_peer_is_lost_with_it():
+def test_messages_held_back_from_a_peer_are_lost_with_it():
     async def scenario():
         async with victim_of_puppet(delays={1: 0.2}) as (_, inbox, puppet):
             await puppet.send(Kind.MESSAGE, replace(WHOLE, sender=1).encode())
@@ -114,7 +114,7 @@ def test_weights_go_over_a_connection_of_their_own_and_tell_nothing_of_the_link(
     asyncio.run(scenario())
 
 
-def test_of_a_message_under_way_it_is_known_how_much_has_arrived():
+def test_the_arrived_bytes_of_a_message_under_way_are_known():
     size = 8_000_000
     big = Message(0, Contribution(1, 32), (torch.zeros(size),))
 
@@ -139,7 +139,7 @@ def test_of_a_message_under_way_it_is_known_how_much_has_arrived():
     asyncio.run(scenario())
 
 
-def test_that_a_message_has_left_is_told_when_it_has_and_not_when_its_pace_is_known(monkeypatch):
+def test_a_sent_message_is_reported_before_it_is_timed(monkeypatch):
     answered, seconds = asyncio.Event(), Meter.seconds
 
     async def late(meter, delivery, *, timeout):
@@ -183,7 +183,7 @@ def test_the_time_that_a_message_takes_is_that_of_its_receiver():
 @pytest.mark.parametrize(
     ("first", "probed"), [(NONE, True), (Message(0, Contribution(1, 32), (torch.zeros(9000),)), False)]
 )
-def test_what_is_short_goes_with_a_probe_at_first(first, probed):
+def test_a_short_first_message_is_followed_by_probes(first, probed):
     """The peer takes it for nothing: see `mesh`, where it is sent, too."""
     probe = 4 * (HEAD_BYTES + 8192) if probed else 0
 
@@ -288,14 +288,14 @@ def test_a_replayed_frame_is_refused():
         (Kind.CHALLENGE, b"", "CHALLENGE out of place"),
     ],
 )
-def test_a_peer_that_says_what_it_may_not_is_dropped(kind, payload, reason):
+def test_a_peer_that_sends_invalid_frames_is_dropped(kind, payload, reason):
     async def errs(puppet):
         await puppet.send(kind, payload)
 
     assert reason in misbehaviour(errs)
 
 
-def test_nothing_from_a_dropped_peer_is_taken_any_more():
+def test_nothing_from_a_dropped_peer_is_accepted_any_more():
     async def scenario():
         async with victim_of_puppet() as (_, inbox, puppet):
             await puppet.send(Kind.GONE, b"")
@@ -318,7 +318,7 @@ def test_a_peer_that_falls_silent_is_dropped():
 
 
 @pytest.mark.parametrize("body", [Contribution(1, 32), Weights(1)], ids=["data", "weights"])
-def test_a_peer_that_takes_nothing_is_dropped(body):
+def test_a_peer_that_receives_nothing_is_dropped(body):
     size = 4_000_000
     big = Message(0, body, (torch.zeros(size),))
 

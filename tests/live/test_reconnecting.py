@@ -139,7 +139,7 @@ def test_a_node_that_is_back_before_it_was_missed_is_lost_and_then_found():
     asyncio.run(scenario())
 
 
-def test_whose_place_was_taken_does_not_come_back():
+def test_a_replaced_node_cannot_return():
     async def scenario():
         async with nodes(2) as (made, addresses, running):
             await crash(made[1].listening)
@@ -155,7 +155,7 @@ def test_whose_place_was_taken_does_not_come_back():
     asyncio.run(scenario())
 
 
-def test_who_have_given_each_other_up_find_each_other_again():
+def test_nodes_that_gave_each_other_up_reconnect():
     async def scenario():
         async with nodes(2) as (made, _, _):
             for who in (0, 1, 0):
@@ -169,7 +169,7 @@ def test_who_have_given_each_other_up_find_each_other_again():
     asyncio.run(scenario())
 
 
-def test_both_may_give_each_other_up_at_once():
+def test_both_may_give_each_other_up_at_the_same_time():
     async def scenario():
         async with nodes(2) as (made, _, _):
             for node in made:
@@ -184,7 +184,7 @@ def test_both_may_give_each_other_up_at_once():
     asyncio.run(scenario())
 
 
-def test_who_joins_learns_whom_it_does_not_reach():
+def test_a_joining_node_learns_which_peers_it_does_not_reach():
     async def scenario():
         async with nodes(3) as (_, addresses, running):
             await crash(running[1])
@@ -214,7 +214,7 @@ def test_nobody_begins_a_run_that_is_under_way_without_joining_it():
     [Standing(b"another."), Standing(b"another.", joins=True)],
     ids=["begins", "joins"],
 )
-def test_who_may_be_there_is_left_alone_until_another_one_is_there_whole(standing):
+def test_a_node_is_replaced_only_by_one_with_all_connections_and_the_secret(standing):
     """Of one that does not know the secret, or has but one connection, nobody hears."""
 
     async def scenario():
@@ -238,7 +238,7 @@ def test_who_may_be_there_is_left_alone_until_another_one_is_there_whole(standin
     asyncio.run(scenario())
 
 
-def test_a_recorded_proof_takes_nobodys_place():
+def test_a_recorded_proof_replaces_no_node():
     """What somebody has proved who wanted to join was for one challenge."""
 
     async def scenario():

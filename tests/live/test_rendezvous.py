@@ -38,7 +38,7 @@ async def alone(timeouts=QUICK):
         sockets[1].close()
 
 
-def test_nodes_meet_whoever_comes_first():
+def test_nodes_meet_in_any_order_of_start():
     async def scenario():
         sockets, addresses = listeners(3)
         nodes = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
@@ -57,7 +57,7 @@ def test_nodes_meet_whoever_comes_first():
 
 
 @pytest.mark.parametrize("other", [{"secret": b"another secret.."}, {"run": b"s" * 32}], ids=["secret", "run"])
-def test_nodes_of_different_secrets_or_runs_never_meet_and_can_say_why(other):
+def test_nodes_of_different_secrets_or_runs_never_meet_and_report_why(other):
     async def scenario():
         sockets, addresses = listeners(2)
         secrets = [OURS, replace(OURS, **other)]
@@ -163,7 +163,7 @@ def test_a_stranger_cannot_make_a_node_allocate():
     asyncio.run(scenario())
 
 
-def test_strangers_that_say_nothing_are_hung_up_on():
+def test_silent_strangers_are_disconnected():
     async def scenario():
         async with alone(replace(QUICK, handshake=0.1)) as (rendezvous, address):
             connections = [await asyncio.open_connection(*address) for _ in range(50)]
