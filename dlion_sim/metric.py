@@ -39,29 +39,29 @@ class Metric:
 
     @property
     def axis(self) -> str:
-        """What follows its name at an axis: its unit, or that less of it is better."""
+        """The suffix of its name at an axis: its unit, or that lower is better."""
         return self.unit if self.higher_is_better else " (lower is better)"
 
     def written(self, value: float) -> str:
-        """A value for the eye: "91.2%" of an accuracy, "12.51" of another."""
+        """A formatted value: "91.2%" of an accuracy, "12.51" of another."""
         return f"{value:.1%}" if self == ACCURACY else f"{value:.4g}"
 
     @property
-    def told(self) -> dict[str, Any]:
-        """As a manifest tells it."""
+    def fields(self) -> dict[str, Any]:
+        """Its entry in a manifest."""
         return asdict(self)
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Metric:
-        """That of the run with this manifest; runs from before there was a choice don't say that it is accuracy."""
-        told = manifest.get("metric", ACCURACY.told)
-        return cls(told["name"], told["higher_is_better"])
+        """The metric of the run with this manifest: accuracy, if an old one has none."""
+        fields = manifest.get("metric", ACCURACY.fields)
+        return cls(fields["name"], fields["higher_is_better"])
 
 
 ACCURACY = Metric("accuracy", higher_is_better=True)
-"""The share that is classified right, from 0 to 1. It alone is shown in percent."""
+"""The share of right classifications, from 0 to 1. The only metric in percent."""
 PERPLEXITY = Metric("perplexity", higher_is_better=False)
-"""Among how many tokens a model is as uncertain as if they were equally likely."""
+"""The number of equally likely tokens with the same uncertainty."""
 RMSE = Metric("rmse", higher_is_better=False)
 """Root of the mean squared error."""
 METRICS = {metric.name: metric for metric in (ACCURACY, PERPLEXITY, RMSE)}

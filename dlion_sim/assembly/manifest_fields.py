@@ -48,7 +48,7 @@ def manifest_fields(setting: Setting) -> dict[str, Any]:
         "training_samples": setting.training_samples,
         **({"drift": setting.stream.changes} if setting.stream else {}),
         **({"paths_down": down} if (down := setting.outages.of_paths) else {}),
-        "metric": setting.dataset.task.metric.told,
+        "metric": setting.dataset.task.metric.fields,
         "own_code": {
             path: {"name": name, "source": own_code.digest(own_code.module_of(name))}
             for path, name in setting.scenario.references.items()

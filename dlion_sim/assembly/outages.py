@@ -23,7 +23,7 @@ _MOST_MERGED = 10_000
 """The number of merged outages after which the last one has no end."""
 _MOST_STEPS = 1_000_000
 """The most changes of one link's capacity."""
-_MOST_TOLD = 1000
+_MOST_OF_PATHS = 1000
 """The most outages of paths in a manifest."""
 
 
@@ -105,12 +105,12 @@ class Outages:
     @property
     def of_paths(self) -> list[dict[str, Any]]:
         """The outages of paths for the manifest; empty if there are too many."""
-        told = [
+        found = [
             {"sender": a, "receiver": b, "begin": each.begin, "end": each.end if math.isfinite(each.end) else None}
             for (a, b), link in self._links.items()
             for each in link.outages
         ]
-        return told if len(told) <= _MOST_TOLD else []
+        return found if len(found) <= _MOST_OF_PATHS else []
 
 
 class OutageSequence:

@@ -103,8 +103,8 @@ def read_simgrid(file: Path) -> Times:
 def read_fedscale(file: Path) -> list[Times]:
     """FedScale's client_behave_trace (ICML'22) as JSON: {client: {active: [from, ...], inactive: [until, ...],
     finish_time: period}} in seconds; or of one client alone."""
-    told = json_of(file)
-    clients = {"": told} if isinstance(told, Mapping) and "active" in told else told
+    content = json_of(file)
+    clients = {"": content} if isinstance(content, Mapping) and "active" in content else content
     if not isinstance(clients, Mapping) or not clients:
         raise RuleError(f"trace {file} holds no clients", allowed="{client: {active: [0], inactive: [9], ...}, ...}")
     return _bounded(file, [_of_client(file, name, client) for name, client in clients.items()])
@@ -135,9 +135,9 @@ def _of_client(file: Path, name: str, client: Any) -> Times:
 
 def read_skypilot(file: Path) -> dict[float, int]:
     """A spot trace of SkyPilot (NSDI'24) as JSON: {metadata: {gap_seconds: 300}, data: [count, ...]}."""
-    told = json_of(file)
+    content = json_of(file)
     try:
-        gap, data = told["metadata"]["gap_seconds"], told["data"]
+        gap, data = content["metadata"]["gap_seconds"], content["data"]
     except (TypeError, KeyError):
         raise RuleError(f"trace {file} has no data", allowed="{metadata: {gap_seconds: 300}, data: [4, ...]}") from None
     if type(gap) not in (int, float) or not 0.001 <= gap <= 1e6 or not isinstance(data, list) or not data:
@@ -159,8 +159,10 @@ def read_intervals(file: Path, where: Mapping[str, object]) -> dict[float, int]:
     for line, row in table(file, where, "start_s", "end_s", "value"):
         start, end = (time_of(file, line, row[each], "s") for each in ("start_s", "end_s"))
         if start != (start if until is None else until) or end <= start:
-            told = f"columns {listed([each for each in row if each])}"
-            raise fault(file, line, "does not start where the previous row ends", f"one series, by where: {told}")
+            columns = listed([each for each in row if each])
+            raise fault(
+                file, line, "does not start where the previous row ends", f"one series, by where: columns {columns}"
+            )
         first = start if first is None else first
         counts[start - first], until = count_of(file, line, row["value"]), end
     return counts

@@ -52,8 +52,8 @@ def _gpu(tflops: float, precision: str, source: str) -> Device:
 
 def _by_clock(cores: int, flop: int, ghz: float, source: str, efficiency: float = EFFICIENCY) -> Device:
     """From cores, FLOP per cycle and clock, for vendors that state no peak."""
-    told = f"{source}; peak derived: {cores:,} x {flop} FLOP x {ghz:g} GHz"
-    return _device(cores * flop * ghz * 1e9, "FP32", told, efficiency)
+    derived = f"{source}; peak derived: {cores:,} x {flop} FLOP x {ghz:g} GHz"
+    return _device(cores * flop * ghz * 1e9, "FP32", derived, efficiency)
 
 
 def _device(peak: float, precision: str, source: str, efficiency: float = EFFICIENCY) -> Device:

@@ -241,7 +241,7 @@ def test_what_is_never_there_again_ends_what_is_asked_for() -> None:
     assert times(outages(told, duration=None, iterations=1), 0) == [(0.0, math.inf)]
 
 
-def test_a_manifest_tells_when_paths_are_down_unless_they_are_too_many() -> None:
+def test_outages_of_paths_for_the_manifest_unless_there_are_too_many() -> None:
     told = outages({"links": {"core>edge": {"down": [["10 s", "20 s"], ["50 s", None]]}}}).of_paths
     path = {"sender": "core", "receiver": "edge"}
     assert told == [{**path, "begin": 10.0, "end": 20.0}, {**path, "begin": 50.0, "end": None}]

@@ -70,7 +70,7 @@ def test_batches_come_from_what_is_left():
     assert fault.value.path == "workload.batch_size"
 
 
-def test_the_manifest_tells_who_has_which_classes():
+def test_the_manifest_has_the_classes_of_each_worker():
     without, setting = Setting.of(digits()), Setting.of(digits("workload.validation=0.2"))
     whole, told = manifest_fields(without), manifest_fields(setting)
     assert (whole["evaluated_on"], whole["validation"]) == ("test", None)
@@ -82,7 +82,7 @@ def test_the_manifest_tells_who_has_which_classes():
 
 
 @pytest.mark.parametrize("kind", ["iid", "shared"])
-def test_the_manifest_tells_how_many_samples_are_trained_on_whoever_has_them(kind):
+def test_the_manifest_has_the_number_of_training_samples(kind):
     setting = Setting.of(digits("workload.validation=0.2", f"workload.partition={kind}"))
     manifest = manifest_fields(setting)
     assert manifest["training_samples"] == len(setting.dataset.train_targets) - sum(manifest["validation"])

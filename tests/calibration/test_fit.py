@@ -21,7 +21,7 @@ def test_a_line_is_found_again(alpha: float, slope: float) -> None:
     assert found.r2 == pytest.approx(1, abs=1e-4)
 
 
-def test_it_tells_how_far_off_it_is() -> None:
+def test_the_error_of_a_fit() -> None:
     times = {size: 0.1 + 0.01 * size for size in SIZES}
     found = fit({**times, 32: 2 * times[32]})
     assert found.worst == pytest.approx(

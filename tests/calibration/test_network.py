@@ -47,13 +47,13 @@ def test_iperf3s_results_tell_both(tmp_path: Path) -> None:
         (BANDWIDTHS, "ms,west\neast,-80\n", r"r.csv, line 2 .* negative"),
     ],
 )
-def test_what_is_missing_or_wrong_is_told(tmp_path: Path, bandwidths: str, rtts: str | None, words: str) -> None:
+def test_missing_or_wrong_values_are_refused(tmp_path: Path, bandwidths: str, rtts: str | None, words: str) -> None:
     (tmp_path / "b.csv").write_text(bandwidths)
     (tmp_path / "r.csv").write_text(rtts or "")
     with pytest.raises(InputError, match=words):
         network_block(tmp_path / "b.csv", tmp_path / "r.csv" if rtts else None)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none.csv: no such file or folder"):
         network_block(tmp_path / "none.csv")

@@ -61,7 +61,7 @@ def test_a_wide_range_of_bytes_has_a_logarithmic_axis(tmp_path, drawn):
 
 def test_perplexities_are_on_a_logarithmic_axis(tmp_path, drawn):
     run = made_up_run(tmp_path / "run", (0.1, 0.5, 0.8))
-    run.manifest["metric"] = PERPLEXITY.told
+    run.manifest["metric"] = PERPLEXITY.fields
     plot_accuracies(group_runs([run]), tmp_path / "a.png")
     assert drawn[0].axes[0].get_yscale() == "log"
     assert drawn[0].axes[0].get_ylabel() == "Test perplexity (lower is better)"

@@ -36,7 +36,7 @@ def test_epochs_differ():
     assert own.take(len(SHARD)).tolist() != own.take(len(SHARD)).tolist()
 
 
-def test_a_pickled_sampler_goes_on():
+def test_a_pickled_sampler_continues():
     own = sampler()
     own.take(11)
     again = pickle.loads(pickle.dumps(own))

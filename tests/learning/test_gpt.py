@@ -72,7 +72,7 @@ def test_no_token_sees_a_later_one():
     assert not torch.equal(before[0, 9:], after[0, 9:])
 
 
-def test_fewer_tokens_than_the_context_are_told_apart_by_their_places():
+def test_positions_distinguish_equal_tokens_of_short_sequences():
     model = tiny()
     same = model(torch.zeros(1, 5, dtype=torch.int64))
     assert same.shape == (1, 5, VOCABULARY)

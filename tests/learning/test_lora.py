@@ -113,7 +113,7 @@ class Executes:
     [{"weight": torch.zeros(3)}, [1, 2], 7, {"tokens.weight": 3}, Executes()],
     ids=["others", "a list", "a number", "no tensors", "code"],
 )
-def test_a_file_that_does_not_fit_is_told_in_one_line(content, tmp_path):
+def test_a_file_that_does_not_fit_is_refused_in_one_line(content, tmp_path):
     torch.save(content, tmp_path / "base.pt")
     with pytest.raises(InputError, match=r"lora\.base: .*base\.pt does not hold the model's parameters") as told:
         load_base(gpt(), tmp_path / "base.pt")
@@ -121,7 +121,7 @@ def test_a_file_that_does_not_fit_is_told_in_one_line(content, tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no archive", b"PK\x03\x04", b"\x80\x02a.", b"\x80\x02J\x01."])
-def test_a_file_that_is_none_is_told_in_one_line(content, tmp_path):
+def test_a_missing_file_is_refused_in_one_line(content, tmp_path):
     if content is not None:
         (tmp_path / "base.pt").write_bytes(content)
     with pytest.raises(InputError, match=r"lora\.base: .*base\.pt ") as told:

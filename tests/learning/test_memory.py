@@ -58,7 +58,7 @@ def new_pages(how: str) -> int:
 
 
 @needs_glibc
-def test_memory_that_was_freed_is_the_systems_again_once_nobody_computes_any_more():
+def test_freed_memory_is_returned_after_the_block():
     assert printed(AFTERWARDS).split() == ["True", "True"]
 
 

@@ -130,7 +130,7 @@ def test_snapshot_is_shared_until_the_next_write():
 
 
 @pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
-def test_a_pickled_replica_goes_on_to_the_bit(spec, _):
+def test_a_pickled_replica_continues_to_the_bit(spec, _):
     own = replica(**spec)
     own.step(gradient(own.layout.size, 1))
     again = pickle.loads(pickle.dumps(own))

@@ -17,7 +17,7 @@ def test_the_works_are_all_there():
     assert "To be, or not to be,--that is the question" in works()["hamlet"]
 
 
-def test_what_ships_is_what_the_notice_tells():
+def test_the_shipped_texts_are_those_of_the_notice():
     texts = files("dlion_sim.learning.datasets").joinpath("texts")
     notice = texts.joinpath("NOTICE").read_text()
     assert "Creative Commons Attribution 2.5" in notice

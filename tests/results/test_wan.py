@@ -25,7 +25,7 @@ def between_clouds(run: Run) -> int:
     return int(links.loc[crosses, "bytes"].sum())
 
 
-def test_a_simulation_tells_what_crossed_the_wan(tmp_path: Path) -> None:
+def test_wan_bytes_of_a_simulation(tmp_path: Path) -> None:
     run = simulate(digits("system=baseline", cluster={"clouds": CLOUDS, "wan": WAN}), tmp_path / "run")
     assert run.outcome["wan_bytes"] == between_clouds(run) == run.wan_bytes
     assert 0 < run.outcome["wan_bytes"] < run.outcome["bytes_sent"]
@@ -72,7 +72,7 @@ def test_older_run_folders_are_derived_from_their_links(tmp_path: Path, with_clo
     assert summaries["wan_bytes"].dtype == int
 
 
-def test_a_run_that_goes_on_tells_what_crossed_so_far(tmp_path: Path) -> None:
+def test_wan_bytes_of_a_run_in_progress(tmp_path: Path) -> None:
     run = made_up_run(tmp_path / "run", clouds=("east", "west"))
     (run.folder / "summary.json").unlink()
     told = json.loads((run.folder / "manifest.json").read_text())

@@ -71,7 +71,7 @@ def test_phases_are_read(data: dict[str, Any]) -> None:
         ({"kind": "pfabric", "loss_bound": 0.1}, "transport: unknown key 'loss_bound'; allowed: kind, least_timeout"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_line(data: dict[str, Any], given: object, told: str) -> None:
+def test_invalid_transports_are_refused_in_one_line(data: dict[str, Any], given: object, told: str) -> None:
     with pytest.raises(InputError) as caught:
         from_data({**data, "transport": given})
     assert str(caught.value) == told
