@@ -84,12 +84,16 @@ _COLOURS: Mapping[str, str] = {
     "diloco": "#1e692d",
     "sparta": "#2d004b",
     "dlion_sparse": "#690000",
+    "gossipgrad": "#554488",
+    "sgp": "#2200ff",
+    "noloco": "#8899ff",
+    "moshpit": "#ccaaff",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(
         colour,
         DASHES[place % len(DASHES)],
-        marker=_MARKERS[place],
+        marker=_MARKERS[place % len(_MARKERS)],
         marker_at=_MARKER_EVERY * place / len(_COLOURS),
     )
     for place, (system, colour) in enumerate(_COLOURS.items())

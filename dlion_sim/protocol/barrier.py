@@ -36,6 +36,8 @@ class Barrier:
         def waits(peer: Peer) -> bool:
             return synchronization.waits_for(peer, iteration)
 
+        if (senders := self._senders(iteration)) is not None:
+            return sum(map(waits, senders)) > synchronization.spare_peers
         # One awaited peer more than the spare ones suffices: not all n peers are checked after each message.
         needed = synchronization.spare_peers + 1
         while len(self._awaited) >= needed and not all(map(waits, self._awaited[-needed:])):
@@ -48,12 +50,21 @@ class Barrier:
         """Of the peers that `iteration` waits for, the one furthest behind, and the reason; None if it waits for
         others."""
         synchronization, peers = self._synchronization, self._members.peers
-        awaited = [number for number, peer in peers.items() if synchronization.waits_for(peer, iteration)]
+        senders = self._senders(iteration)
+        candidates = peers.values() if senders is None else senders
+        awaited = [peer.number for peer in candidates if synchronization.waits_for(peer, iteration)]
         if len(awaited) <= synchronization.spare_peers:
             return None, None  # The wait has another reason.
         if synchronization.waits_for_peers:
             return min(awaited, key=lambda number: peers[number].newest), _UPDATE
         return max(awaited, key=self._setup.links.messages), QUEUE
+
+    def _senders(self, iteration: int) -> list[Peer] | None:
+        """The members whose contributions the exchange expects by the end of `iteration`; None: all peers'."""
+        lag = self._synchronization.lag(self._synchronization.parameters)
+        senders = None if lag is None else self._exchange.senders(iteration - lag)
+        peers = self._members.peers
+        return None if senders is None else [peers[number] for number in senders if number in peers]
 
 
 def cause(event: Event) -> tuple[int | None, str | None]:

@@ -7,7 +7,7 @@ state in plain attributes, and does no I/O: it returns actions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -181,7 +181,8 @@ class Exchange(Choice, ABC):
     needs_oracle: bool = False
     """Whether `setup.links` needs true bandwidths, which only a simulation knows."""
     sends_every_iteration: ClassVar[bool] = True
-    """Whether it sends every peer a message in every iteration, so that peers can wait for it."""
+    """Whether peers can wait for its messages: it sends one to every peer in every iteration, or `senders` and `covers`
+    tell which not."""
 
     catches_up: ClassVar[bool] = False
     """Whether a worker that has skipped iterations first applies its peers' contributions to them."""
@@ -212,6 +213,11 @@ class Exchange(Choice, ABC):
         Between the contributions of an exchange with a period, there is nothing to wait for.
         """
         return tag
+
+    def senders(self, tag: int) -> Collection[int] | None:
+        """The workers that send this one a contribution of iteration `tag`, of which members are waited for; None: all
+        peers."""
+        return None
 
     def ready(self, iteration: int) -> bool:
         """Whether the exchange lets `iteration` end: some are barriers themselves."""

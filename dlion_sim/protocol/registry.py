@@ -48,9 +48,9 @@ class Composition:
         """The four by category."""
         return {category: getattr(self, category) for category in CATEGORIES}
 
-    def variant(self, source: str, **choices: Mapping[str, Any]) -> Composition:
-        """A copy with other choices."""
-        return replace(self, source=source, **choices)  # type: ignore[arg-type]
+    def variant(self, source: str, **choices: Any) -> Composition:
+        """A copy with other choices, or another topology."""
+        return replace(self, source=source, **choices)
 
 
 SYSTEMS: dict[str, Composition] = {}

@@ -37,6 +37,10 @@ DEPENDENT = [
     {"name": "local_sgd", "exchange": {"period": 3, "route": "ring"}},
     {"name": "diloco", "exchange": {"period": 3, "precision": "fp16"}},
     "sparta",
+    "gossipgrad",
+    "sgp",
+    {"name": "noloco", "exchange": {"period": 3}},
+    {"name": "moshpit", "exchange": {"period": 3}},
     {"name": "hop", "synchronization": {"backup_workers": 0}},
 ]
 

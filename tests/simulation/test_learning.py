@@ -32,6 +32,8 @@ PERIODS = {
     "local_sgd": {"exchange": {"period": 5}},
     "diloco": {"exchange": {"period": 5}},
     "sparta": {"exchange": {"part": 0.2}},
+    "noloco": {"exchange": {"period": 5}},
+    "moshpit": {"exchange": {"period": 5}},
     "dlion_sparse": {"exchange": {"density": 0.05}},
     "dlion": {"batching": {"profile_repeats": 1}, "knowledge_transfer": {"period": 20}},
 }

@@ -1,0 +1,46 @@
+"""Gradients averaged with one partner at a time (GossipGraD: Daily et al., 2018, arXiv:1803.05880)."""
+
+from __future__ import annotations
+
+from dlion_sim.protocol.choices import Exchange
+from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
+from dlion_sim.streams import stream
+
+
+@register("exchange", "gossipgrad")
+class GossipGradientExchange(Exchange):
+    """g_i <- (g_i + g_j) / 2 for the step, with another j in each iteration.
+
+    Workers stand in a virtual circle, and in iteration k of a period each sends to the one at distance 2^k: after a
+    period of ceil(log2 n) iterations, gradients of all have reached all. The circle is shuffled for each period. A
+    worker whose partner is not there steps by its own gradient.
+    """
+
+    needs_everyone = True
+
+    def senders(self, tag: int) -> tuple[int, ...]:
+        """The worker before it, at that distance."""
+        return () if tag < 0 or self.setup.workers == 1 else (self._partner(tag, -1),)
+
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """The whole gradient to the worker after it, at that distance."""
+        update = self.whole(own)
+        partner = self._partner(own.iteration, 1) if self.setup.peers else None
+        return Outgoing(update, [(partner, update)] if partner in self.setup.peers else [])
+
+    def apply(self, incoming: Incoming) -> int:
+        updates = [*([incoming.own] if incoming.own else []), *incoming.received]
+        mean = self.setup.sums.of([(each, 1 / len(updates)) for each in updates], self.setup.replica.layout.size)
+        self.setup.replica.step(mean)
+        return len(incoming.received)
+
+    def _partner(self, iteration: int, direction: int) -> int:
+        """The worker ahead (1) or behind (-1) in the circle."""
+        workers = self.setup.workers
+        period, exponent = divmod(iteration, (workers - 1).bit_length())
+        circle = stream(self.setup.seed, "gossipgrad", period).permutation(workers).tolist()
+        return int(circle[(circle.index(self.setup.worker) + direction * 2**exponent) % workers])
+
+
+SYSTEMS["gossipgrad"] = SYSTEMS["baseline"].variant("Daily et al., 2018", exchange={"kind": "gossipgrad"})

@@ -1,0 +1,95 @@
+"""Outer optimization in pairs, without an all-reduce (NoLoCo: Kolehmainen et al., 2025, arXiv:2506.10911)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
+from dlion_sim.protocol.messages import Mixed
+from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
+from dlion_sim.streams import stream
+
+
+@register("exchange", "noloco")
+class NoLoCoExchange(Exchange):
+    """After each period of local steps: m <- a m + b mean(theta - phi) + b (mean(phi) - phi_i), phi_i <- phi_i + m,
+    theta_i <- phi_i, with means over a random group.
+
+    theta are a worker's parameters, phi those with which its period began. As both terms have the factor b, the group's
+    mean of theta suffices: workers send half of what the paper's do. Groups are drawn anew for each period. A worker
+    waits for its group only, and is alone if no other one is there.
+    """
+
+    needs_everyone = True
+    receives = (Mixed,)
+
+    class Parameters(ChoiceParameters):
+        """Defaults: the paper's."""
+
+        period: int = Field(50, ge=1, description="Iterations between exchanges.")
+        group: int = Field(2, ge=2, description="Workers of a group; the remainder of a division joins the others.")
+        outer_learning_rate: float = Field(0.7, gt=0, description="b.")
+        outer_momentum: float = Field(0.5, ge=0, lt=1, description="a.")
+
+    parameters: Parameters
+
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        self._start = setup.replica.parameters.clone()
+        """phi."""
+        self._momentum = torch.zeros_like(self._start)
+
+    def senders(self, tag: int) -> Sequence[int]:
+        """The others of its group, at the end of a period."""
+        return self._group(tag) if self._ends_period(tag) else ()
+
+    def arrived(self, update: Update) -> None:
+        update.check_whole(self.setup.replica.layout.size)
+
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """Step; at the end of a period, send the parameters to the group."""
+        self.setup.replica.step(own.gradient)
+        if not self._ends_period(own.iteration):
+            return Outgoing(None, [])
+        body = Mixed(own.iteration, own.batch_size)
+        update = Update(self.setup.worker, body, (self.setup.replica.snapshot(),))
+        return Outgoing(update, [(peer, update) for peer in self._group(own.iteration) if peer in self.setup.peers])
+
+    def apply(self, incoming: Incoming) -> int:
+        """At the end of a period, the outer step."""
+        if incoming.own is None:
+            return 0
+        updates = sorted([incoming.own, *incoming.received], key=lambda update: update.sender)
+        mean = sum((update.tensors[0] for update in updates), torch.zeros_like(self._start)) / len(updates)
+        rate, momentum = self.parameters.outer_learning_rate, self.parameters.outer_momentum
+        self._momentum.mul_(momentum).add_(mean - self._start, alpha=rate)
+        self._start += self._momentum
+        self.setup.replica.write(0, self._start)
+        return len(incoming.received)
+
+    def state(self) -> Sequence[Tensor]:
+        """phi and m."""
+        return [self._start.clone(), self._momentum.clone()]
+
+    def take_over(self, tensors: Sequence[Tensor]) -> None:
+        for own, other in zip((self._start, self._momentum), tensors, strict=True):
+            own.copy_(other)
+
+    def _ends_period(self, iteration: int) -> bool:
+        return (iteration + 1) % self.parameters.period == 0
+
+    def _group(self, iteration: int) -> Sequence[int]:
+        """The others of its group."""
+        workers, me = self.setup.workers, self.setup.worker
+        groups = max(1, workers // self.parameters.group)
+        shuffled = stream(self.setup.seed, "noloco", iteration).permutation(workers).tolist()
+        place = shuffled.index(me) % groups
+        return [worker for worker in shuffled[place::groups] if worker != me]
+
+
+SYSTEMS["noloco"] = SYSTEMS["diloco"].variant("Kolehmainen et al., 2025", exchange={"kind": "noloco"})
