@@ -197,7 +197,7 @@ STOPS = {
     ("parameter_server", "link"): "a part of the parameters is lost with its server",
 }
 """Systems that cannot continue after a loss, and their reasons."""
-OFTEN = {"diloco": {"name": "diloco", "exchange": {"period": 5}}}
+OFTEN = {name: {"name": name, "exchange": {"period": 5}} for name in ("diloco", "noloco", "moshpit")}
 """Systems whose default period is longer than the run."""
 SEVERAL = [*islice(zip(cycle(sorted(SYSTEMS)), cycle(WAYS), strict=False), 3 * len(SYSTEMS))]
 """Each system with three kinds of churn; `tests/protocol/test_churn.py` has all kinds for their state machines."""

@@ -14,7 +14,8 @@ class GossipGradientExchange(Exchange):
 
     Workers stand in a virtual circle, and in iteration k of a period each sends to the one at distance 2^k: after a
     period of ceil(log2 n) iterations, gradients of all have reached all. The circle is shuffled for each period. A
-    worker whose partner is not there steps by its own gradient.
+    worker whose partner is not there steps by its own gradient. Half of each step is a worker's own gradient, so where
+    data differ parameters drift apart: the paper passes samples on between workers, which here stay where they are.
     """
 
     needs_everyone = True
