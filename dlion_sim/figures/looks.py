@@ -84,10 +84,11 @@ _COLOURS: Mapping[str, str] = {
     "diloco": "#1e692d",
     "sparta": "#2d004b",
     "dlion_sparse": "#690000",
-    "gossipgrad": "#554488",
-    "sgp": "#2200ff",
+    "gossipgrad": "#884466",
+    "sgp": "#554488",
     "noloco": "#8899ff",
     "moshpit": "#ccaaff",
+    "streaming_diloco": "#2200ff",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

@@ -184,6 +184,9 @@ class Exchange(Choice, ABC):
     """Whether peers can wait for its messages: it sends one to every peer in every iteration, or `senders` and `covers`
     tell which not."""
 
+    joins_with_state: ClassVar[bool] = False
+    """Whether a joining worker announces its first iteration once it has the state: members may be past one that it
+    announced before, as not all of them wait for its contribution of each iteration until that has ended."""
     catches_up: ClassVar[bool] = False
     """Whether a worker that has skipped iterations first applies its peers' contributions to them."""
 

@@ -1,6 +1,6 @@
 """Joining: how a worker with nothing but its initial parameters becomes a member of a run in progress.
 
-It waits for the hello of every reachable neighbour. If synchronization waits for all peers, its first iteration is the
+It waits for the hello of every reachable neighbour. If members wait for all their peers, its first iteration is the
 first one of which all members send it everything, and it announces that at once; otherwise it begins when it has the
 state. The state comes from a sponsor, one of the members, as soon as that has reached the iteration; or from the
 parameter servers, a part from each.
@@ -123,8 +123,8 @@ class Joining:
     def _waits(self) -> bool:
         """Whether all members wait for this worker's first iteration, so that it has to be announced in advance."""
         exchange = self._choices.exchange
-        all_wait = self._choices.synchronization.waits_for_peers and exchange.senders(0) is None
-        return all_wait or exchange.needs_servers
+        waits = self._choices.synchronization.waits_for_peers and not exchange.joins_with_state
+        return waits or exchange.needs_servers
 
     def _announce(self, first: int) -> list[Action]:
         """Send `Begins` to members that have not got it."""

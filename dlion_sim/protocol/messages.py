@@ -42,7 +42,7 @@ class Channel(IntEnum):
 
 Shapes = tuple[tuple[str, int], ...]
 """(type code, entries) of each tensor of a message: "f4" for float32, "f2" for float16, "b2" for bfloat16; "i4" for
-int32, which are indices of entries."""
+int32, which are indices of entries; "u1" for bytes."""
 HALVES = ("f2", "b2")
 """The type codes of half precision."""
 
@@ -159,7 +159,7 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     tensors: Annotated[tuple[tuple[str, Count], ...], msgspec.Meta(max_length=2)]
 
 
-_CODES = {torch.float32: "f4", torch.int32: "i4", torch.float16: "f2", torch.bfloat16: "b2"}
+_CODES = {torch.float32: "f4", torch.int32: "i4", torch.float16: "f2", torch.bfloat16: "b2", torch.uint8: "u1"}
 _DTYPES = {code: dtype for dtype, code in _CODES.items()}
 _ALIGNMENT = 4
 _LENGTH = struct.Struct("<I")

@@ -37,6 +37,7 @@ DEPENDENT = [
     {"name": "local_sgd", "exchange": {"period": 3, "route": "ring"}},
     {"name": "diloco", "exchange": {"period": 3, "precision": "fp16"}},
     "sparta",
+    {"name": "streaming_diloco", "exchange": {"period": 4, "delay": 1}},
     "gossipgrad",
     "sgp",
     {"name": "noloco", "exchange": {"period": 3}},

@@ -197,7 +197,10 @@ STOPS = {
     ("parameter_server", "link"): "a part of the parameters is lost with its server",
 }
 """Systems that cannot continue after a loss, and their reasons."""
-OFTEN = {name: {"name": name, "exchange": {"period": 5}} for name in ("diloco", "noloco", "moshpit")}
+OFTEN = {
+    **{name: {"name": name, "exchange": {"period": 5}} for name in ("diloco", "noloco", "moshpit")},
+    "streaming_diloco": {"name": "streaming_diloco", "exchange": {"period": 6, "delay": 2}},
+}
 """Systems whose default period is longer than the run."""
 SEVERAL = [*islice(zip(cycle(sorted(SYSTEMS)), cycle(WAYS), strict=False), 3 * len(SYSTEMS))]
 """Each system with three kinds of churn; `tests/protocol/test_churn.py` has all kinds for their state machines."""

@@ -19,6 +19,7 @@ class GossipGradientExchange(Exchange):
     """
 
     needs_everyone = True
+    joins_with_state = True
 
     def senders(self, tag: int) -> tuple[int, ...]:
         """The worker before it, at that distance."""

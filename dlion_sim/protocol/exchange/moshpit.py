@@ -34,6 +34,7 @@ class MoshpitExchange(Exchange):
     """
 
     needs_everyone = True
+    joins_with_state = True
     receives = (Mixed,)
 
     class Parameters(ChoiceParameters):

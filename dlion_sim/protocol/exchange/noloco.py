@@ -26,6 +26,7 @@ class NoLoCoExchange(Exchange):
     """
 
     needs_everyone = True
+    joins_with_state = True
     receives = (Mixed,)
 
     class Parameters(ChoiceParameters):

@@ -36,6 +36,7 @@ class PushSumExchange(Exchange):
     x and w alike. Weight decay is of z, not of x; both are the same while w is 1.
     """
 
+    joins_with_state = True
     receives = (Pushed,)
 
     def __init__(self, parameters: Exchange.Parameters, setup: Setup) -> None:
