@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -48,22 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m emulation.draw", description=__doc__)
     parser.add_argument("--count", type=int, default=20, help="How many; by default 20.")
     parser.add_argument("--seed", type=int, default=0, help="Of all that is drawn; by default 0.")
+    parser.add_argument(
+        "--systems",
+        default=",".join(SYSTEMS),
+        help="Which ones, e.g. dlion,ako; by default all. With others, seeds draw others.",
+    )
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="Where the files go.")
     options = parser.parse_args(arguments)
     options.output.mkdir(parents=True, exist_ok=True)
     for number in range(options.count):
-        scenario = draw(number, options.seed)
+        scenario = draw(number, options.seed, options.systems.split(","))
         (options.output / f"{scenario.name}.yaml").write_text(dump(scenario))
     print(f"{options.count} scenarios in {options.output}", file=sys.stderr)
 
 
-def draw(number: int, seed: int) -> Scenario:
-    """Scenario `number` (0, 1, ...) of a seed; of any so many in succession as there are systems, each has another.
-
-    With another system, seeds draw other scenarios.
-    """
-    systems = stream(seed, "systems", number // len(SYSTEMS)).permutation(sorted(SYSTEMS))
-    system = str(systems[number % len(SYSTEMS)])
+def draw(number: int, seed: int, systems: Collection[str] = SYSTEMS) -> Scenario:
+    """Scenario `number` (0, 1, ...) of a seed; of any so many in succession as there are systems, each has another."""
+    order = stream(seed, "systems", number // len(systems)).permutation(sorted(systems))
+    system = str(order[number % len(systems)])
     rng = stream(seed, "scenario", number)
     clouds = _clouds(rng)
     workers = sum(len(cloud["workers"]) for cloud in clouds)
@@ -125,8 +127,10 @@ def _bandwidth(rng: np.random.Generator) -> str | dict[str, Any]:
 def _system(rng: np.random.Generator, name: str, clouds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A system, with what it needs to show what it does within so short a run."""
     match name:
-        case "local_sgd" | "diloco":
+        case "local_sgd" | "diloco" | "noloco" | "moshpit":
             return {"name": name, "exchange": {"period": _whole(rng, PERIOD)}}
+        case "streaming_diloco":
+            return {"name": name, "exchange": {"period": 2 * _whole(rng, PERIOD), "delay": 2}}
         case "parameter_server":
             return {"name": name, "topology": {"kind": name, "hosts": [_host(rng, clouds)]}}
         case _:
