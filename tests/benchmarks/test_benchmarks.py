@@ -54,6 +54,7 @@ def test_each_benchmark_has_its_test():
         "gradients",
         "incast",
         "live",
+        "moshpit",
         "network",
         "packets",
         "scale",
@@ -68,6 +69,13 @@ def test_gradients():
     assert table[""][-4:] == systems
     (times,) = (cells for heading, cells in table.items() if heading.startswith("times plain loop"))
     assert len(figures(times)) == len(figures(table["samples/s"])) == len(table[""]) >= 6
+
+
+def test_moshpit(tmp_path):
+    table = columns("moshpit", "--short", "--output", tmp_path)
+    assert table["workers"] == ["512", "512", "768", "900", "900"]
+    assert all(figures(table["dealt anew"]))
+    assert "| 512 | 0 | 1.0 ± 0.0 | 1 |" in (tmp_path / "README.md").read_text()
 
 
 def test_churn(tmp_path):

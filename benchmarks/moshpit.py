@@ -1,0 +1,113 @@
+"""Moshpit's own experiment: iterations until so many scalars are averaged (Ryabinin et al., NeurIPS'21).
+
+The published values are the means over ten seeds in its notebook `plot_results.ipynb`: iterations until the variance
+is below 1e-9, at most 50, on a grid of 32 x 32. A worker that fails leaves its cell empty for that iteration; an
+all-reduce needs all workers. *Moshpit* has fixed cells, as in the notebook; *dealt anew* is the system `moshpit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+
+from benchmarks.measuring import options, table
+from dlion_sim.protocol.exchange.moshpit import grid
+
+SIDE, MOST, PRECISE = 32, 50, 1e-9
+PUBLISHED = {
+    (512, 0.0): (1.0, 6.1, 8.2),
+    (512, 0.01): (41.7, 6.6, 8.8),
+    (768, 0.005): (28.7, 6.6, 6.6),
+    (900, 0.0): (1.0, 6.4, 5.0),
+    (900, 0.01): (50.0, 7.0, 6.5),
+}
+"""By workers and probability of failure: all-reduce, random groups, Moshpit."""
+WAYS = ("all-reduce", "random groups", "Moshpit", "dealt anew")
+Groups = Iterator[npt.NDArray[np.intp]]
+"""The group of each worker, one iteration after another."""
+
+
+def one_group(workers: int, seed: int) -> Groups:
+    """All workers."""
+    while True:
+        yield np.zeros(workers, np.intp)
+
+
+def random_groups(workers: int, seed: int) -> Groups:
+    """Groups of `SIDE`, drawn in each iteration."""
+    rng = np.random.default_rng(seed)
+    while True:
+        yield rng.permutation(workers) // SIDE
+
+
+def rows_and_columns(workers: int, seed: int) -> Groups:
+    """Of a grid whose cells stay the first round's."""
+    cells = grid(seed, workers, SIDE, 2, 1)
+    number = 0
+    while True:
+        number += 1
+        yield cells[:, 1 - number % 2]
+
+
+def dealt_anew(workers: int, seed: int) -> Groups:
+    """Of the grid of the system `moshpit`."""
+    number = 0
+    while True:
+        number += 1
+        yield grid(seed, workers, SIDE, 2, number)[:, 1 - number % 2]
+
+
+def iterations(groups: Callable[[int, int], Groups], workers: int, fails: float, seed: int) -> int:
+    """The iterations until the variance of all values is below `PRECISE`."""
+    rng = np.random.default_rng(seed)
+    values, number = rng.standard_normal(workers), 0
+    for number, group in enumerate(groups(workers, seed), start=1):
+        alive = rng.random(workers) >= fails
+        if groups is not one_group or alive.all():
+            members = np.bincount(group[alive], minlength=group.max() + 1).clip(min=1)
+            means = np.bincount(group[alive], values[alive], minlength=group.max() + 1) / members
+            values[alive] = means[group[alive]]
+        if values.var() < PRECISE or number == MOST:
+            break
+    return number
+
+
+def main() -> None:
+    """Print the table, and write it to `--output`."""
+    parser = options(__doc__)
+    parser.add_argument("--output", type=Path, help="folder for the page README.md")
+    arguments = parser.parse_args()
+    seeds = 2 if arguments.short else 100
+    rows = []
+    for (workers, fails), published in PUBLISHED.items():
+        cells = [str(workers), f"{fails:g}"]
+        for ways, known in zip(
+            (one_group, random_groups, rows_and_columns, dealt_anew), (*published, None), strict=True
+        ):
+            found = np.array([iterations(ways, workers, fails, seed) for seed in range(seeds)])
+            cells += [f"{found.mean():.1f} ± {found.std() / sqrt(10):.1f}"] + ([f"{known:g}"] if known else [])
+        rows.append(cells)
+    columns = ["workers", "p(failure)"]
+    for way in WAYS:
+        columns += [way] if way == WAYS[-1] else [way, "published"]
+    shown = table(f"iterations until all are averaged: means of {seeds} seeds ± a standard error of ten", *columns)
+    for cells in rows:
+        shown.add_row(*cells)
+    Console().print(shown)
+    if arguments.output:
+        lines = [f"| {' | '.join(each)} |" for each in (columns, ["---"] * len(columns), *rows)]
+        title = (
+            f"# Moshpit's averaging\n\n{(__doc__ or '').strip()}\n\nMeans over {seeds} seeds, ± a standard error of ten"
+        )
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        page = "\n".join([title + " seeds. `python -m benchmarks.moshpit --output results/moshpit`\n", *lines, ""])
+        (arguments.output / "README.md").write_text(page)
+
+
+if __name__ == "__main__":
+    main()
