@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 
 CATALOG = "aws-skypilot"
 """The default: small, and the newest one shipped."""
+_COUNTS = "1,2,4"
+
+
+class Machines(StrEnum):
+    """Where candidates' machines are from."""
+
+    CATALOG = "catalog"
+    OWN = "own"
 
 
 def recommend(
@@ -29,9 +38,16 @@ def recommend(
         Path,
         typer.Option("--output", "-o", help="The folder for the runs and the recommendation.", show_default=False),
     ],
+    machines: Annotated[
+        Machines, typer.Option(help="Rent machines of a catalog, or use the scenario's own.")
+    ] = Machines.CATALOG,
     deadline: Annotated[
         str | None,
-        typer.Option(help="Find the cheapest that reaches the target within this time, e.g. 6h.", show_default=False),
+        typer.Option(
+            help="Find the cheapest that reaches the target within this time, e.g. 6h; own machines without prices: "
+            "the fastest.",
+            show_default=False,
+        ),
     ] = None,
     budget: Annotated[
         float | None,
@@ -47,12 +63,18 @@ def recommend(
     ] = None,
     catalog: Annotated[
         str,
-        typer.Option(metavar="NAME|FILE", help="Instances and prices; see `dlion catalogs`."),
-    ] = CATALOG,
+        typer.Option(
+            metavar="NAME|FILE",
+            help=f"Instances and prices; see `dlion catalogs`; by default {CATALOG}.",
+            show_default=False,
+        ),
+    ] = "",
     instances: Annotated[
         str, typer.Option(help="Instances to try, e.g. p3.2xlarge,r5.4xlarge; by default all.", show_default=False)
     ] = "",
-    counts: Annotated[str, typer.Option(help="Numbers of workers per cloud to try.")] = "1,2,4",
+    counts: Annotated[
+        str, typer.Option(help=f"Numbers of workers per cloud to try; by default {_COUNTS}.", show_default=False)
+    ] = "",
     systems: Annotated[
         str,
         typer.Option(
@@ -73,18 +95,24 @@ def recommend(
 ) -> None:
     """Recommend machines and a system: the cheapest within a deadline, or the fastest within a budget.
 
-    Candidates are instances of a catalog, their numbers, all of the scenario's clouds or one, and systems. Successive
-    halving: short simulations of all, longer ones of the better half, and so on; finalists run with several seeds.
+    Candidates are instances of a catalog, their numbers, all of the scenario's clouds or one, and systems; with
+    --machines own they are systems and learning rates on the scenario's machines, and without a bound the fastest
+    within its duration is wanted. Successive halving: short simulations of all, longer ones of the better half, and so
+    on; finalists run with several seeds.
     Started again, it does only what is missing. Ctrl-C ends it early; completed runs are kept.
     """
     from dlion_sim.cli.recommended import print_candidates, print_recommendation, print_time
     from dlion_sim.recommend import Choices, write_recommendation
     from dlion_sim.sweep import cores, locked
 
-    goal = _goal(deadline, budget)
+    own = machines is Machines.OWN
+    goal = None if own and deadline is None and budget is None else _goal(deadline, budget)
     options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
     options.check()
-    choices = Choices(catalog, _listed(instances), _counts(counts), _listed(systems))
+    if own:
+        _refuse_beside_own(catalog=catalog, instances=instances, counts=counts)
+    rented = None if own else catalog or CATALOG
+    choices = Choices(rented, _listed(instances), _counts(counts or _COUNTS), _listed(systems))
     study = _study(scenario, overrides, target_accuracy, choices, goal, seeds, output)
     study.check()
     side_by_side = options.jobs or cores()
@@ -115,7 +143,7 @@ def _study(
     overrides: Sequence[str],
     target_accuracy: str | None,
     choices: Choices,
-    goal: Goal,
+    goal: Goal | None,
     seeds: int,
     output: Path,
 ) -> Study:
@@ -137,7 +165,8 @@ def _study(
         return Study(Base(file, overridden(data, given)), choices, goal, seeds, output)
     except InputError as error:
         read = data
-        fault = located(error, read_all(given), lambda some: scenario_of(Base(file, overridden(read, some))))
+        own = choices.catalog is None
+        fault = located(error, read_all(given), lambda some: scenario_of(Base(file, overridden(read, some)), own=own))
         raise fault.within(file) from None
 
 
@@ -177,6 +206,13 @@ def _goal(deadline: str | None, budget: float | None) -> Goal:
     if not seconds:
         raise InputError("no time is left", file="--deadline", allowed="more than 0 s")
     return Goal(deadline=seconds)
+
+
+def _refuse_beside_own(**options: str) -> None:
+    """Raise InputError for an option that is about rented machines."""
+    for name, value in options.items():
+        if value:
+            raise InputError("is about rented machines", file=f"--{name}", allowed="--machines catalog")
 
 
 def _listed(text: str) -> list[str]:

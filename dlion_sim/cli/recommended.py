@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from dlion_sim.recommend import DOCUMENT, FIGURES, WINNER, Candidate, Study
 from dlion_sim.recommend.data_placement import data_placement
 from dlion_sim.recommend.goal import duration
 from dlion_sim.results.numbers import in_bytes, number, percent
+from dlion_sim.results.run_folder import REPORT
 
 _MOST_ROWS = 200
 _BEST_SHOWN = 12
@@ -23,13 +25,15 @@ _BEST_SHOWN = 12
 
 def print_candidates(study: Study) -> None:
     """Print the candidates, and the refused ones."""
-    rows = [[*_named(each), number(each.per_hour)] for each in study.candidates[:_MOST_ROWS]]
-    Console().print(Fitted([*_HEADINGS, "an hour"], rows, numbers=["an hour"], names=4, box=HEAVY_HEAD))
+    hourly = [] if study.is_own else ["an hour"]
+    rows = [[*_named(each), *(number(each.per_hour) for _ in hourly)] for each in study.candidates[:_MOST_ROWS]]
+    names = _headings(study)
+    Console().print(Fitted([*names, *hourly], rows, numbers=hourly, names=len(names), box=HEAVY_HEAD))
     if len(study.candidates) > _MOST_ROWS:
         print(f"... and {len(study.candidates) - _MOST_ROWS} more")
     for refused in study.refused:
         print(f"{refused.name}: {refused.reason}")
-    print(data_placement(study.scenario)["summary"])
+    print(data_placement(study.scenario, own=study.is_own)["summary"])
     print(f"{len(study.candidates)} candidates")
 
 
@@ -50,22 +54,26 @@ def print_recommendation(study: Study, content: Mapping[str, Any], console: Cons
     best = content["winner"] and content["winner"]["candidate"]
     shown = _shown(study, content)
     rows = [_row(study, each) for each in shown]
-    headings = [*_HEADINGS, "time", "cost", "WAN bytes", "bytes in all", "seeds", "why not"]
+    names = _headings(study)
+    numbers = ["time", *(["cost"] if any("money" in each for each in shown) else []), "WAN bytes", "bytes in all"]
+    headings = [*names, *numbers, "seeds", "why not"]
     bold = [place for place, each in enumerate(shown) if each["candidate"] == best]
     title = f"{content['scenario']} to {content['target']['value']:g} {content['target']['metric']}, {study.goal.bound}"
     if any(each["seeds"] > 1 for each in shown):
         title += " (± 95 % t-interval over seeds)"
     if rows:
-        numbers = ["time", "cost", "WAN bytes", "bytes in all"]
-        console.print(Fitted(headings, rows, title=title, numbers=numbers, bold=bold, names=4, box=HEAVY_HEAD))
+        console.print(Fitted(headings, rows, title=title, numbers=numbers, bold=bold, names=len(names), box=HEAVY_HEAD))
     for line in _lines(study, content):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-_HEADINGS = ["machine", "a cloud", "clouds", "system"]
+def _headings(study: Study) -> list[str]:
+    return ["system", "learning rate"] if study.is_own else ["machine", "a cloud", "clouds", "system"]
 
 
 def _named(candidate: Candidate) -> list[str]:
+    if candidate.is_own:
+        return [candidate.system, candidate.labels["learning_rate"]]
     return [*(candidate.labels[key] for key in ("instance", "count", "clouds")), candidate.system]
 
 
@@ -75,7 +83,7 @@ def _shown(study: Study, content: Mapping[str, Any]) -> Sequence[Mapping[str, An
     goal = study.goal
 
     def rank(each: Mapping[str, Any]) -> tuple[bool, bool, float]:
-        seconds, money = each["seconds"]["mean"], each["money"]["mean"]
+        seconds, money = (each.get(key, {}).get("mean", math.nan) for key in ("seconds", "money"))
         decides = goal.objective if goal.allows(seconds, money) else goal.constrained
         return not goal.allows(seconds, money), not each["seeds"], decides(seconds, money)
 
@@ -88,7 +96,7 @@ def _row(study: Study, each: Mapping[str, Any]) -> list[str]:
     seeds = f"{each['seeds']} of {each['seeds'] + each['missed']}" if each["missed"] else f"{each['seeds'] or '-'}"
     quantities = [
         _quantity(each, "seconds", duration),
-        _quantity(each, "money", number),
+        *([_quantity(each, "money", number)] if "money" in each else []),
         _quantity(each, "wan_bytes", in_bytes),
         _quantity(each, "bytes", in_bytes),
     ]
@@ -120,5 +128,8 @@ def _lines(study: Study, content: Mapping[str, Any]) -> Iterator[str]:
         f"{samples['simulated']:,} samples simulated for {len(study.candidates)} candidates; to the end with "
         f"{study.seeds} seeds, all of them would take about {samples['exhaustive']:,}"
     )
+    if finals := [each.run.folder for finals in study.race.finals.values() for each in finals]:
+        folder = study.output / REPORT
+        yield f"the last ones on a page: dlion report {shlex.join(map(str, finals))} -o {shlex.quote(str(folder))}"
     files = [DOCUMENT, *([WINNER] if content["winner"] else []), *FIGURES]
     yield f"written: {', '.join(str(study.output / file) for file in files)}"

@@ -30,7 +30,8 @@ class Point:
     system: str
     machine: str
     seconds: float
-    money: float
+    spent: float
+    """Money or bytes."""
     is_measured: bool
     """Whether a simulation reached the target; else it is an estimate."""
     is_on_front: bool
@@ -40,13 +41,19 @@ class Point:
 
 
 def plot_pareto(
-    points: Sequence[Point], title: str, file: Path, *, deadline: float | None = None, budget: float | None = None
+    points: Sequence[Point],
+    title: str,
+    file: Path,
+    *,
+    deadline: float | None = None,
+    budget: float | None = None,
+    spent: str = "Cost",
 ) -> Path:
-    """Draw the time (s) and cost of candidates to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw the time (s) and cost, or what else is `spent`, of candidates to `file` (.png, .svg or .pdf).
 
-    Colours are systems and markers machines; estimates are hollow. A line joins the Pareto front, a ring is around the
-    recommended candidate, and the region beyond a `deadline` (s) or a `budget` is shaded. Raises InputError if the file
-    cannot be written.
+    Returns `file`. Colours are systems and markers machines or settings; estimates are hollow. A line joins the Pareto
+    front, a ring is around the recommended candidate, and the region beyond a `deadline` (s) or a `budget` is shaded.
+    Raises InputError if the file cannot be written.
     """
     machines = list(dict.fromkeys(point.machine for point in points))
     marker = {machine: _MARKERS[number % len(_MARKERS)] for number, machine in enumerate(machines)}
@@ -57,14 +64,14 @@ def plot_pareto(
         axes = figure.subplots()
         axes.set_title(title, wrap=True)
         axes.set_xlabel(f"Time to the target ({unit})")
-        axes.set_ylabel("Cost")
-        front = sorted((point.seconds / size, point.money) for point in points if point.is_on_front)
+        axes.set_ylabel(spent)
+        front = sorted((point.seconds / size, point.spent) for point in points if point.is_on_front)
         if len(front) > 1:
             axes.plot(*zip(*front, strict=True), color="0.6", linewidth=0.8, zorder=1)
         for point in points:
             colour = colours[point.system]
             face = colour if point.is_measured else "none"
-            place = point.seconds / size, point.money
+            place = point.seconds / size, point.spent
             axes.scatter(
                 *place,
                 s=_SIZE,
@@ -106,7 +113,7 @@ def _handle(marker: str) -> Line2D:
 
 
 def _scale(axes: Axes, points: Sequence[Point]) -> None:
-    for which, values in (("x", [point.seconds for point in points]), ("y", [point.money for point in points])):
+    for which, values in (("x", [point.seconds for point in points]), ("y", [point.spent for point in points])):
         if values and min(values) > 0 and (span := max(values) / min(values)) > DECADE:
             make_logarithmic(axes, which, span)  # type: ignore[arg-type]
         elif which == "x":

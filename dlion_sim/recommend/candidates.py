@@ -66,6 +66,9 @@ VALIDATION = 0.1
 _NEVER = DURATION.format(DURATION.most)
 ALONE = "alone"
 """The system label of a single worker."""
+_ALONE = SystemVariant({"system": ALONE}, {"name": "baseline"})
+RATES = (0.25, 1.0, 4.0)
+"""Learning rates to try on own machines, relative to the scenario's."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,17 @@ class Candidate:
 
     name: str
     labels: Mapping[str, str]
-    """Labels: `instance`, `count` of workers per cloud, `clouds`, `system`, and the path of a key parameter."""
+    """Labels: `system`, and the path of a key parameter; of rented machines `instance`, `count` of workers per cloud
+    and `clouds`, on the scenario's own `learning_rate`."""
     values: Mapping[str, Any]
     """Values to set in the scenario, by dotted path."""
     per_hour: float
-    """Price of all its machines per hour."""
+    """Price of all its machines per hour; 0 without prices."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it uses the scenario's own machines."""
+        return "instance" not in self.labels
 
     @property
     def system(self) -> str:
@@ -88,7 +97,9 @@ class Candidate:
 
     @property
     def in_words(self) -> str:
-        """E.g. "dlion on 2 p3.2xlarge in each of east, west"."""
+        """E.g. "dlion on 2 p3.2xlarge in each of east, west"; on own machines "dlion, learning rate 0.2"."""
+        if self.is_own:
+            return f"{self.system}, {in_words('learning_rate', self.labels['learning_rate'])}"
         first, *others = [cloud["name"] for cloud in self.values["cluster.clouds"]]
         where = f"in each of {', '.join([first, *others])}" if others else f"in {first}"
         return f"{self.system} on {self.labels['count']} {self.labels['instance']} {where}"
@@ -117,8 +128,8 @@ class Refused:
 class Choices:
     """The choices that form candidates; empty ones have defaults."""
 
-    catalog: str
-    """A shipped catalog, or a CSV file relative to the current folder."""
+    catalog: str | None
+    """A shipped catalog, or a CSV file relative to the current folder; None: the scenario's own machines."""
     instances: Sequence[str] = ()
     counts: Sequence[int] = COUNTS
     systems: Sequence[str] = ()
@@ -129,23 +140,37 @@ def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[C
 
     Raises InputError for an unreadable catalog, for unknown instances, and if there is no candidate.
     """
+    own = base.data["system"]
+    own = {"name": own} if isinstance(own, str) else own
+    if choices.catalog is None:
+        single = len(scenario.cluster.workers) == 1
+        return [*_on_own_machines(scenario, [_ALONE] if single else [*variants(own, choices.systems)])], []
     refused: list[Refused] = []
     catalog = _catalog(choices.catalog)
-    own = base.data["system"]
-    tried = [*variants({"name": own} if isinstance(own, str) else own, choices.systems)]
+    tried = [*variants(own, choices.systems)]
     found = [
         _candidate(base, scenario, place, count, system)
         for place in _places(scenario, catalog, choices.instances, refused)
         for count in choices.counts
-        for system in (
-            tried if count * len(place.machines) > 1 else [SystemVariant({"system": ALONE}, {"name": "baseline"})]
-        )
+        for system in (tried if count * len(place.machines) > 1 else [_ALONE])
     ]
     if not found:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in refused)
         problem = f"no instance of {choices.catalog} can be had and simulated: {reasons}"
         raise InputError(problem, file=base.file, allowed=refused[0].allowed if refused else None)
     return found, refused
+
+
+def _on_own_machines(scenario: Scenario, systems: Sequence[SystemVariant]) -> Iterator[Candidate]:
+    """The systems with each learning rate; machines, network and data remain as they are."""
+    held_out = {} if scenario.workload.validation else {"workload.validation": VALIDATION}
+    per_hour = sum(group.count * (group.price or 0.0) for cloud in scenario.cluster.clouds for group in cloud.workers)
+    for system in systems:
+        for factor in RATES:
+            rate = float(f"{factor * scenario.workload.optimizer.learning_rate:.6g}")
+            labels = {**system.labels, "learning_rate": f"{rate:g}"}
+            values = {"system": system.spec, "workload.optimizer.learning_rate": rate, **held_out}
+            yield Candidate(_name(labels), labels, values, per_hour)
 
 
 @dataclass(frozen=True)
@@ -217,6 +242,7 @@ def _group(machine: WorkerGroup, count: int) -> dict[str, Any]:
 
 
 def _name(labels: Mapping[str, str]) -> str:
-    parts = ["{instance}", "x{count}", "{clouds}", "{system}"]
+    parts = ["{instance}", "x{count}", "{clouds}", "{system}"] if "instance" in labels else ["{system}"]
     parts += [f"{path.rpartition('.')[2]}{{{path}}}" for path in labels if path.startswith("system.")]
+    parts += ["rate{learning_rate}"] if "learning_rate" in labels else []
     return name_of("-".join(parts), labels, bare=True)

@@ -23,8 +23,14 @@ def local_partition(scenario: Scenario) -> dict[str, Any]:
     return {"workload.partition": {"kind": "owners", "at": at}}
 
 
-def data_placement(scenario: Scenario) -> dict[str, Any]:
-    """The entry of a recommendation: whether data `stay`, and where they are, as text (`summary`)."""
+def data_placement(scenario: Scenario, *, own: bool) -> dict[str, Any]:
+    """The entry of a recommendation: whether data `stay`, and where they are, as text (`summary`).
+
+    They stay on the scenario's `own` machines in any case.
+    """
+    if own:
+        kind = scenario.workload.partition.kind
+        return {"stay": True, "summary": f"training samples are placed as in the scenario (workload.partition: {kind})"}
     return {"stay": data_are_local(scenario), "summary": _in_words(scenario)}
 
 

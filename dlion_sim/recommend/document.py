@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ def document(study: Study) -> dict[str, Any]:
             "evaluated_on": "validation",
             "held_out": study.held_out_share or study.scenario.workload.validation,
         },
-        "data": data_placement(study.scenario),
+        "data": data_placement(study.scenario, own=study.is_own),
         "winner": _winner(study, known) if winners else None,
     }
     if winners:
@@ -63,10 +64,12 @@ def sentence(study: Study, known: Sequence[Option]) -> str:
     goal = study.goal
     if study.race.winners:
         best = of(known, study.race.winners[0])
-        words = ("cheapest", "cost", "fastest") if goal.deadline else ("fastest", "time", "cheapest")
+        words = ("cheapest", "cost", "fastest") if goal.minimizes_money else ("fastest", "time", "cheapest")
         what, by, then = words
         count = len(study.race.tied)
         of_these = f", and of {count} without a significant difference in {by} the {then}" if count > 1 else ""
+        if of_these and not best.is_priced:
+            of_these = f", though not significantly faster than {count - 1} other{'s' * (count > 2)}"
         return f"{best.candidate.in_words} is the {what}{of_these}: {best.takes} ({goal.bound})"
     needed = nearest_option(goal, known)
     if needed is None:
@@ -88,7 +91,7 @@ def _winner(study: Study, known: Sequence[Option]) -> dict[str, Any]:
             {
                 "run": observation.run.folder.name,
                 "seconds": observation.reached,
-                "money": observation.money,
+                **({} if math.isnan(observation.money) else {"money": observation.money}),
                 "wan_bytes": observation.wan_bytes,
                 "bytes": observation.bytes,
                 "metric": observation.metric,
@@ -139,12 +142,12 @@ def _why_not(study: Study, best: Option | None, option: Option) -> str:
     if elimination is not None and (best is None or not elimination.is_relative):
         return elimination.reason
     assert best is not None
-    money = compared(option.money.value, best.money.value, "dearer", "cheaper")
+    money = compared(option.money.value, best.money.value, "dearer", "cheaper") if best.is_priced else ""
     seconds = compared(option.seconds.value, best.seconds.value, "slower", "faster")
-    first, then = (money, seconds) if study.goal.deadline else (seconds, money)
+    first, then = (money, seconds) if study.goal.minimizes_money else (seconds, money)
     if option.candidate in study.race.tied:
         first = f"{first}, which is not significant"
-    differences = f"{first}, {then}"
+    differences = f"{first}, {then}" if then else first
     if option.seeds:
         return differences
     return f"{differences}, estimated at {progress_share(study.race.observed[option.candidate.name])} of the progress"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dlion_sim.recommend.goal import Goal, duration
+from dlion_sim.recommend.goal import Goal, duration, spent
 from dlion_sim.recommend.observed import Estimate, Observed
 from dlion_sim.results.numbers import number
 
@@ -35,7 +35,7 @@ def own_elimination(rung: int, observation: Observed, goal: Goal, max_seconds: f
         if goal.allows(observation.reached, observation.money):
             return None
         return Elimination(
-            rung, f"reaches the target at {duration(observation.seconds)} for {number(observation.money)}; {goal.bound}"
+            rung, f"reaches the target at {spent(observation.seconds, observation.money, ' for ')}; {goal.bound}"
         )
     if observation.problem:
         return Elimination(rung, observation.problem)
@@ -60,15 +60,13 @@ def slower(
 ) -> Elimination:
     """Others are better."""
     if observation.reached is not None:
-        way = f"reaches the target at {duration(observation.seconds)} for {number(observation.money)}"
+        way = f"reaches the target at {spent(observation.seconds, observation.money, ' for ')}"
     elif math.isinf(expected.seconds):
         way = progress(observation)
     else:
         qualifier = " at the least" if expected.is_lower_bound else " or so"
         late = "" if goal.allows(expected.seconds, expected.money) else f"; {goal.bound}"
-        way = (
-            f"{progress(observation)}; needs {duration(expected.seconds)} and {number(expected.money)}{qualifier}{late}"
-        )
+        way = f"{progress(observation)}; needs {spent(expected.seconds, expected.money)}{qualifier}{late}"
     objective = goal.objective(of_best.seconds, of_best.money)
     reason = f"{way}; {best} needs {objective_text(goal, objective)}{' at the least' * of_best.is_lower_bound}"
     return Elimination(rung, reason, is_relative=True)
@@ -86,4 +84,4 @@ def progress_share(observation: Observed) -> str:
 
 def objective_text(goal: Goal, objective: float) -> str:
     """The objective, time or money, as text."""
-    return number(objective) if goal.deadline else duration(objective)
+    return number(objective) if goal.minimizes_money else duration(objective)

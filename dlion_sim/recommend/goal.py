@@ -1,10 +1,10 @@
-"""The goal: the cheapest within a deadline, or the fastest within a budget; and how candidates are ranked by it."""
+"""The goal: the cheapest or fastest within a deadline, or the fastest within a budget; ranks of candidates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from dlion_sim.results.numbers import number
@@ -18,6 +18,11 @@ def duration(seconds: float) -> str:
     """E.g. "45 s", "12.5 min" or "6 h": the largest unit of which there are at least two, down to seconds."""
     size, unit, _ = next(each for each in _UNITS if seconds >= each[2] * each[0])
     return f"{number(seconds / size)} {unit}"
+
+
+def spent(seconds: float, money: float, joined: str = " and ") -> str:
+    """E.g. "3.2 h and 12.5"; "3.2 h" without prices."""
+    return duration(seconds) if math.isnan(money) else f"{duration(seconds)}{joined}{number(money)}"
 
 
 def compared(value: float, other: float, more: str, less: str) -> str:
@@ -34,16 +39,27 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound on either time or money; the other one is minimized."""
+    """A bound on either time or money; the other one is minimized, or with `is_fastest` time in any case."""
 
     deadline: float | None = None
     """Maximum virtual seconds to the target."""
     budget: float | None = None
     """Maximum cost of reaching the target, in the currency of the prices."""
+    is_fastest: bool = False
+    """Whether time is minimized within a deadline."""
+
+    @property
+    def minimizes_money(self) -> bool:
+        """Whether the cheapest is wanted, not the fastest."""
+        return self.deadline is not None and not self.is_fastest
 
     def objective(self, seconds: float, money: float) -> float:
         """The one to be minimized."""
-        return seconds if self.deadline is None else money
+        return money if self.minimizes_money else seconds
+
+    def other(self, seconds: float, money: float) -> float:
+        """The one that is not minimized."""
+        return seconds if self.minimizes_money else money
 
     def constrained(self, seconds: float, money: float) -> float:
         """The one with the bound."""
@@ -57,7 +73,7 @@ class Goal:
         """The goal with a later deadline, or a larger budget."""
         if self.deadline is None:
             return Goal(budget=(self.budget or 0.0) * factor)
-        return Goal(deadline=self.deadline + seconds)
+        return replace(self, deadline=self.deadline + seconds)
 
     def allows(self, seconds: float, money: float) -> bool:
         """Whether they are within the bound."""
@@ -65,9 +81,9 @@ class Goal:
 
     def seconds(self, resource: float, per_hour: float) -> float:
         """How long machines of this price run for an amount of the objective, within the bound."""
-        if self.deadline is None:
-            return min(resource, self.max_seconds(per_hour))
-        return min(self.deadline, resource / per_hour * _HOUR) if per_hour else self.deadline
+        if self.minimizes_money:
+            resource = resource / per_hour * _HOUR if per_hour else math.inf
+        return min(resource, self.max_seconds(per_hour))
 
     def max_seconds(self, per_hour: float) -> float:
         """The maximum run time of machines of this price."""
@@ -86,7 +102,8 @@ class Goal:
         """The goal as JSON."""
         if self.deadline is None:
             return {"budget": self.budget, "asked_for": "the fastest within the budget"}
-        return {"deadline_seconds": self.deadline, "asked_for": "the cheapest within the deadline"}
+        what = "cheapest" if self.minimizes_money else "fastest"
+        return {"deadline_seconds": self.deadline, "asked_for": f"the {what} within the deadline"}
 
 
 Item = TypeVar("Item")
@@ -104,15 +121,15 @@ class Resources:
     """Compared before time and money; less is better."""
     objective: float
     """Time (s) or money, whichever is minimized."""
-    constrained: float
-    """The other one."""
+    other: float
+    """The other one; NaN for money without prices."""
     step: float
     """Growth of the objective per evaluation interval, within which the target's time is unknown."""
 
     @classmethod
     def of(cls, goal: Goal, seconds: float, money: float, *, step: float, shortcoming: int = 0) -> Resources:
         """From time and money."""
-        return cls(shortcoming, goal.objective(seconds, money), goal.constrained(seconds, money), step)
+        return cls(shortcoming, goal.objective(seconds, money), goal.other(seconds, money), step)
 
     def is_tied_with(self, best: Resources) -> bool:
         """Whether the difference to the best is not significant."""
@@ -121,12 +138,10 @@ class Resources:
 
 
 def best_first(items: Iterable[Item], resources: Callable[[Item], Resources]) -> list[Item]:
-    """All items, the best first; tied ones by the constrained quantity."""
+    """All items, the best first; tied ones by the quantity that is not minimized."""
     ranked = sorted(items, key=resources)
     first = tied(ranked, resources)
-    return (
-        sorted(first, key=lambda each: (resources(each).constrained, resources(each).objective)) + ranked[len(first) :]
-    )
+    return sorted(first, key=lambda each: (resources(each).other, resources(each).objective)) + ranked[len(first) :]
 
 
 def tied(items: Iterable[Item], resources: Callable[[Item], Resources]) -> list[Item]:

@@ -120,11 +120,15 @@ class Observed:
 
     @cached_property
     def money(self) -> float:
-        """Cost by then."""
+        """Cost by then; NaN without prices."""
+        if "tariff" not in self.run.manifest:
+            return math.nan
         return costs_until(self.run, [self.seconds])[0]
 
     def money_by(self, seconds: float) -> float:
-        """Expected cost after `seconds`, at the present rate of traffic."""
+        """Expected cost after `seconds`, at the present rate of traffic; NaN without prices."""
+        if math.isnan(self.money):
+            return math.nan
         tariff = self.run.manifest["tariff"]
         now, then = (billed_hours(tariff, time) * sum(tariff["per_hour"]) for time in (self.seconds, seconds))
         return float(then + (self.money - now) * seconds / self.seconds)

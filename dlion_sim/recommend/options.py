@@ -18,7 +18,7 @@ from dlion_sim.results.numbers import number
 
 @dataclass(frozen=True)
 class Option:
-    """What a candidate takes to reach the target."""
+    """What a candidate takes to reach the target; money is NaN without prices."""
 
     candidate: Candidate
     seconds: Interval
@@ -43,8 +43,15 @@ class Option:
     @property
     def takes(self) -> str:
         """E.g. "3.2 h and 12.5"."""
-        seconds, money = duration(self.seconds.value), number(self.money.value)
-        return f"{self.seconds.bound} {seconds}".lstrip() + " and " + f"{self.money.bound} {money}".lstrip()
+        known = [(self.seconds.bound, duration(self.seconds.value))]
+        if self.is_priced:
+            known.append((self.money.bound, number(self.money.value)))
+        return " and ".join(f"{bound} {value}".lstrip() for bound, value in known)
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether its money is known: machines have prices."""
+        return not math.isnan(self.money.value)
 
     def as_json(self) -> dict[str, Any]:
         """The option as JSON."""
@@ -53,9 +60,9 @@ class Option:
             "candidate": candidate.name,
             "in_words": candidate.in_words,
             **{key.removeprefix("system."): value for key, value in candidate.labels.items()},
-            "per_hour": candidate.per_hour,
+            **({"per_hour": candidate.per_hour} if self.is_priced else {}),
             "seconds": _interval(self.seconds),
-            "money": _interval(self.money),
+            **({"money": _interval(self.money)} if self.is_priced else {}),
             "wan_bytes": _interval(self.wan_bytes),
             "bytes": _interval(self.bytes),
             "metric": _interval(self.metric),
@@ -66,7 +73,10 @@ class Option:
 
     def is_worse_than(self, other: Option) -> bool:
         """Whether the other one dominates it (Pareto)."""
-        own, others = ((each.seconds.value, each.money.value, each.wan_bytes.value) for each in (self, other))
+        own, others = (
+            (each.seconds.value, each.money.value if each.is_priced else 0.0, each.wan_bytes.value)
+            for each in (self, other)
+        )
         return others != own and all(a <= b for a, b in zip(others, own, strict=True))
 
 

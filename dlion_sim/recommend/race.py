@@ -22,7 +22,7 @@ _RANKING_PROGRESS = 0.5
 """Progress of the leader before which no candidate is eliminated for being slower."""
 _BEATEN_FACTOR = 1.25
 """Ratio to the best objective beyond which candidates are out. A smaller one would rely on a single seed."""
-_UNKNOWN = Resources(shortcoming=1, objective=math.inf, constrained=math.inf, step=0.0)
+_UNKNOWN = Resources(shortcoming=1, objective=math.inf, other=math.inf, step=0.0)
 """Of candidates without observation."""
 
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dlion_sim.recommend.candidates import ALONE, Candidate
-from dlion_sim.recommend.goal import best_first, duration
+from dlion_sim.recommend.goal import best_first, spent
 from dlion_sim.recommend.options import Option, measured_option, of
 from dlion_sim.recommend.race import Race, Start
-from dlion_sim.results.numbers import number
 from dlion_sim.scenario import Scenario, Schedule, Wan
 
 _Bandwidth = Schedule | Literal["unlimited"] | None
@@ -27,11 +26,14 @@ class Counterfactual:
 
 def counterfactuals(scenario: Scenario, winner: Candidate, until: float) -> list[Counterfactual]:
     """The changes to simulate, up to a virtual time (s): one more machine, and twice the bandwidth of limited paths."""
-    larger = _with_one_more(winner)
-    joined = "" if larger.labels["system"] == winner.labels["system"] else f" and {larger.system}"
-    changed = {f"one more machine{joined}": larger}
+    changed: dict[str, Candidate] = {}
+    if not winner.is_own:
+        larger = _with_one_more(winner)
+        joined = "" if larger.labels["system"] == winner.labels["system"] else f" and {larger.system}"
+        changed[f"one more machine{joined}"] = larger
     wan = scenario.cluster.wan
-    if len(winner.values["cluster.clouds"]) > 1 and wan is not None and (wider := _twice(wan)) is not None:
+    clouds = winner.values.get("cluster.clouds", scenario.cluster.clouds)
+    if len(clouds) > 1 and wan is not None and (wider := _twice(wan)) is not None:
         values = {**winner.values, "cluster.wan": wider}
         changed["twice the WAN"] = replace(winner, name=f"{winner.name}-twice.the.wan", values=values)
     return [Counterfactual(what, Start(each, 0, until)) for what, each in changed.items()]
@@ -77,7 +79,7 @@ _MORE_SECONDS, _MORE_MONEY = 3600.0, 1.1
 def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counterfactual]) -> list[dict[str, Any]]:
     """The change for the winner with a wider bound, and with each counterfactual that was simulated."""
     best = of(known, race.winners[0])
-    entries = [_relaxed(race, best, known)]
+    entries = [] if race.goal.is_fastest else [_relaxed(race, best, known)]  # More time finds nothing faster.
     with_one = " with the same seed" if race.seeds > 1 else ""
     for each in simulated:
         observation = race.observe(each.start)
@@ -91,8 +93,8 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
                 "with": each.what,
                 "run": observation.run.folder.name,
                 "seconds": observation.seconds,
-                "money": observation.money,
-                "summary": f"{changed.takes}, not {duration(first.seconds)} and {number(first.money)}{with_one}",
+                **({"money": observation.money} if changed.is_priced else {}),
+                "summary": f"{changed.takes}, not {spent(first.seconds, first.money)}{with_one}",
             }
         )
     return entries

@@ -18,7 +18,7 @@ from dlion_sim.recommend.race import FINALISTS, Race, Start
 from dlion_sim.recommend.sensitivity import Counterfactual, counterfactuals
 from dlion_sim.results import FolderLock
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
-from dlion_sim.scenario import DURATION, Scenario, from_data
+from dlion_sim.scenario import DURATION, Scenario, from_data, tariff
 from dlion_sim.sweep import Base, Estimate, Found, Job, Point, State, check, estimate, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
@@ -32,14 +32,17 @@ Device = Literal["auto", "cpu", "cuda"]
 class Study:
     """A goal, its candidates, and the folder of their runs."""
 
-    def __init__(self, base: Base, choices: Choices, goal: Goal, seeds: int, output: Path) -> None:
+    def __init__(self, base: Base, choices: Choices, goal: Goal | None, seeds: int, output: Path) -> None:
         """For the scenario in `base`, with a number of `seeds` for finalists.
+
+        Without a goal, that on the scenario's own machines is the fastest within its duration.
 
         Raises InputError if the scenario is invalid or has no target, or if there is no candidate.
         """
         self.base = base
-        self.scenario = scenario = scenario_of(base)
-        self.goal = goal
+        self.is_own = choices.catalog is None
+        self.scenario = scenario = scenario_of(base, own=self.is_own)
+        self.goal = goal = _own_goal(scenario, goal) if self.is_own or goal is None else goal
         self.seeds = seeds
         self.output = output
         self.target = _target(scenario)
@@ -183,11 +186,13 @@ def _is_done(found: Found, until: float) -> bool:
     return found.state is State.DONE
 
 
-def scenario_of(base: Base) -> Scenario:
-    """The scenario of a base. Its own machines, which candidates replace, need no prices.
+def scenario_of(base: Base, *, own: bool = False) -> Scenario:
+    """The scenario of a base. Unless its `own` machines are used, they need no prices.
 
     Raises InputError, which does not name the file.
     """
+    if own:
+        return from_data(base.data, folder=base.file.parent)
     data = copy.deepcopy(base.data)
     with suppress(AttributeError, KeyError, TypeError):  # `from_data` reports what is wrong
         for group in (group for cloud in data["cluster"]["clouds"] for group in cloud["workers"]):
@@ -196,12 +201,27 @@ def scenario_of(base: Base) -> Scenario:
     return from_data(data, folder=base.file.parent)
 
 
+def _own_goal(scenario: Scenario, given: Goal | None) -> Goal:
+    """The goal on the scenario's own machines: without prices always the fastest."""
+    if given is None:
+        if scenario.duration is None:
+            raise InputError("the scenario has no duration", allowed="--deadline 6h, or duration: 6 h")
+        return Goal(deadline=scenario.duration, is_fastest=True)
+    if tariff(scenario) is not None:
+        return given
+    if given.deadline is None:
+        raise InputError(
+            "the machines have no prices", file="--budget", allowed="--deadline 6h, or a price: of each of the workers"
+        )
+    return replace(given, is_fastest=True)
+
+
 def _target(scenario: Scenario) -> float:
     target = scenario.target if scenario.target_accuracy is None else scenario.target_accuracy
     if target is None:
         raise InputError(
             "there is no target",
             path="target_accuracy",
-            allowed="`target_accuracy`, or one in the scenario",
+            allowed="`target_accuracy`, e.g. 80, or one in the scenario",
         )
     return target

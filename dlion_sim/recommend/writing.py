@@ -14,6 +14,8 @@ from dlion_sim.scenario import dump
 
 DOCUMENT, WINNER, FIGURES = "recommendation.json", "winner.yaml", ("pareto.png", "pareto.svg")
 
+_MB = 1e6
+
 
 def write_recommendation(study: Study) -> dict[str, Any]:
     """Write the results of a study into its folder; returns the content of recommendation.json.
@@ -27,9 +29,9 @@ def write_recommendation(study: Study) -> dict[str, Any]:
     points = [
         Point(
             system=each.candidate.labels["system"],
-            machine=each.candidate.labels["instance"],
+            machine=each.candidate.labels.get("instance") or f"learning rate {each.candidate.labels['learning_rate']}",
             seconds=each.seconds.value,
-            money=each.money.value,
+            spent=each.money.value if each.is_priced else each.wan_bytes.value / _MB,
             is_measured=bool(each.seeds),
             is_on_front=each.candidate.name in on_front,
             is_best=each.candidate.name == best,
@@ -37,9 +39,10 @@ def write_recommendation(study: Study) -> dict[str, Any]:
         for each in known
     ]
     goal = study.goal
+    spent = "Cost" if all(each.is_priced for each in known) else "WAN bytes (MB)"
     title = f"{study.scenario.name}, {goal.bound}"
     for name in FIGURES:
-        plot_pareto(points, title, study.output / name, deadline=goal.deadline, budget=goal.budget)
+        plot_pareto(points, title, study.output / name, deadline=goal.deadline, budget=goal.budget, spent=spent)
     winner = study.output / WINNER
     if best:
         write(winner, _winner(study, content["summary"]).encode())

@@ -130,6 +130,44 @@ def test_without_a_candidate_in_bounds_it_prints_what_is_needed(capsys, monkeypa
     assert content["needed"]["money"]["mean"] > 0.005
 
 
+OWN = ["recommend", "learn.yaml", "-o", "out", "--machines", "own", "--systems", "ring_allreduce", "--seeds", "1"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_own_machines_need_no_bound_and_no_prices(capsys, monkeypatch, here):
+    write_scenario(here, prices=None, duration="1 min")
+    assert dlion(monkeypatch, *OWN, "--dry-run") == 0
+    plan = capsys.readouterr().out
+    assert re.search(r"system +┃ learning rate +┃\n", plan)
+    assert plan.endswith("3 candidates\n")
+    assert dlion(monkeypatch, *OWN) == 0
+    said = capsys.readouterr().out
+    headings = next(line for line in said.splitlines() if "learning rate" in line and "WAN bytes" in line)
+    assert "cost" not in headings
+    for words in (
+        "is the fastest",
+        "(deadline 60 s)",
+        "training samples are placed as in the scenario (workload.partition: iid)",
+        "chosen by 10 % of the training samples",
+        "the last ones on a page: dlion report out/ring_allreduce-rate",
+    ):
+        assert words in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--instances", "middle"], "--instances: is about rented machines"),
+        (["--counts", "2"], "--counts: is about rented machines"),
+        (["--budget", "2"], "--budget: the machines have no prices; allowed: --deadline 6h"),
+        (["--set", "target_accuracy=null"], "there is no target"),
+    ],
+)
+def test_what_own_machines_lack_is_one_line(capsys, monkeypatch, here, arguments, words):
+    write_scenario(here, prices=None)
+    assert words in fails_with_one_line(capsys, monkeypatch, here, *OWN, *arguments)
+
+
 @pytest.mark.parametrize("setting", ["workload.batch_size=x", "prices.egress=x", "workload.optimizer.bogus=1"])
 def test_a_fault_in_an_override_names_it(capsys, monkeypatch, here, setting):
     assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--dry-run", "--set", setting) == 2
@@ -161,9 +199,13 @@ def test_an_error_in_all_candidates_is_one_of_the_input(capsys, monkeypatch, her
         (["--budget", "1", "--target-accuracy", "900"], ["--target-accuracy", "no accuracy is 900", "e.g. 90, 90 %"]),
         (["--budget", "1", "--target-accuracy", "1"], ["--target-accuracy", "1 % or 100 %"]),
         (["--budget", "1", "--target-accuracy", "much"], ["--target-accuracy", "'much' is no number"]),
-        (["--budget", "1", "--set", "target_accuracy=null"], ["target_accuracy", "--target-accuracy, or one in"]),
+        (
+            ["--budget", "1", "--set", "target_accuracy=null"],
+            ["target_accuracy", "--target-accuracy, e.g. 80, or one in"],
+        ),
         (["--budget", "1", "--set", "workload.modle=x"], ["--set workload.modle=x: workload", "unknown key 'modle'"]),
         (["--budget", "1", "-o", "learn.yaml"], ["learn.yaml"]),
+        (["--machines", "own"], ["--catalog: is about rented machines; allowed: --machines catalog"]),
         (["--budget", "1", "--gpus-per-job", "1"], ["--gpus-per-job", "needs --executor ray"]),
     ],
 )

@@ -1,0 +1,97 @@
+"""Recommendations for the scenario's own machines: systems, key parameters and learning rates."""
+
+import json
+import math
+
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.recommend import SYSTEMS, Choices, Goal, Study, write_recommendation
+from dlion_sim.scenario import load
+from dlion_sim.sweep import Base
+from dlion_sim.yaml_text import read_file
+from tests.recommend.digits import SCENARIO, in_this_process, write_scenario
+
+CLOUDS = [
+    {"name": "east", "workers": [{"count": 2, "compute": {"cores": 8}}]},
+    {"name": "west", "workers": [{"compute": {"cores": 4}}]},
+]
+OWN = {"cluster": {**SCENARIO["cluster"], "clouds": CLOUDS}, "prices": None, "duration": "1 min"}
+PRICED = [{**cloud, "workers": [{**group, "price": 0.5} for group in cloud["workers"]]} for cloud in CLOUDS]
+PRICES = {"cluster": {**SCENARIO["cluster"], "clouds": PRICED}, "prices": SCENARIO["prices"]}
+
+
+def own_study(folder, goal=None, *, systems=("ring_allreduce", "local_sgd"), seeds=2, **keys):
+    file = write_scenario(folder, **{**OWN, **keys})
+    study = Study(Base(file, read_file(file)), Choices(None, systems=systems), goal, seeds, folder / "out")
+    study.check()
+    return study
+
+
+def test_candidates_are_systems_and_learning_rates_on_the_machines_of_the_scenario(tmp_path):
+    study = own_study(tmp_path, systems=())
+    assert {each.labels["system"] for each in study.candidates} == {*SYSTEMS}
+    assert {each.labels["learning_rate"] for each in study.candidates} == {"0.0125", "0.05", "0.2"}
+    assert len(study.candidates) == 9 * 3
+    first = study.candidates[0]
+    assert first.in_words == "dlion, n min 0.85, learning rate 0.0125"
+    for each in study.candidates:
+        scenario = each.point(study.base, 1).scenario()
+        assert scenario.cluster == study.scenario.cluster
+        assert scenario.workload.partition == study.scenario.workload.partition
+        assert scenario.workload.validation == 0.1
+        assert f"{scenario.workload.optimizer.learning_rate:g}" == each.labels["learning_rate"]
+
+
+def test_without_a_bound_the_fastest_within_the_duration_wins(tmp_path):
+    study = own_study(tmp_path)
+    assert study.goal == Goal(deadline=60.0, is_fastest=True)
+    assert study.run(in_this_process, "cpu")
+    content = write_recommendation(study)
+    winner = content["winner"]
+    assert content["summary"].startswith(f"{winner['in_words']} is the fastest")
+    assert winner["seconds"]["mean"] == min(each["seconds"]["mean"] for each in content["candidates"] if each["seeds"])
+    assert all(run.run.evaluated_on == "validation" for run in study.race.observed.values())
+    written = load(study.output / "winner.yaml")
+    assert written.cluster == study.scenario.cluster
+    assert written.system.name == winner["system"]
+    assert f"{written.workload.optimizer.learning_rate:g}" == winner["learning_rate"]
+    assert "WAN bytes" in (study.output / "pareto.svg").read_text()
+
+
+def test_without_prices_money_is_left_out(tmp_path):
+    study = own_study(tmp_path, systems=["ring_allreduce"], seeds=1)
+    assert study.run(in_this_process, "cpu")
+    content = write_recommendation(study)
+    assert not {"money", "per_hour"} & content["winner"].keys()
+    text = json.dumps(content)
+    assert not any(word in text for word in ("money", "cost", "dearer", "cheap"))
+    assert all(math.isfinite(each["wan_bytes"]["mean"]) for each in content["pareto"])
+
+
+def test_with_prices_the_goals_are_those_of_rented_machines(tmp_path):
+    assert own_study(tmp_path / "a", Goal(deadline=30.0), **PRICES).goal == Goal(deadline=30.0)
+    study = own_study(tmp_path / "b", Goal(budget=1.0), **PRICES)
+    assert {each.per_hour for each in study.candidates} == {1.5}
+    assert own_study(tmp_path / "c", **PRICES).goal == Goal(deadline=60.0, is_fastest=True)
+    assert own_study(tmp_path / "d", Goal(deadline=30.0)).goal == Goal(deadline=30.0, is_fastest=True)
+
+
+@pytest.mark.parametrize(
+    ("goal", "keys", "words"),
+    [
+        (Goal(budget=1.0), {}, "the machines have no prices.*--deadline"),
+        (None, {"duration": None, "iterations": 5}, "has no duration.*--deadline 6h"),
+        (None, {"target_accuracy": None}, "there is no target.*`target_accuracy`, e.g. 80"),
+    ],
+)
+def test_what_is_missing_is_an_error(tmp_path, goal, keys, words):
+    with pytest.raises(InputError, match=words):
+        own_study(tmp_path, goal, **keys)
+
+
+def test_a_single_worker_is_alone(tmp_path):
+    clouds = [{**CLOUDS[0], "workers": [{}]}]
+    study = own_study(tmp_path, systems=(), cluster={"clouds": clouds})
+    assert {each.labels["system"] for each in study.candidates} == {"alone"}
+    assert len(study.candidates) == 3
