@@ -133,6 +133,9 @@ def _system(rng: np.random.Generator, name: str, clouds: Sequence[dict[str, Any]
             return {"name": name, "exchange": {"period": 2 * _whole(rng, PERIOD), "delay": 2}}
         case "parameter_server":
             return {"name": name, "topology": {"kind": name, "hosts": [_host(rng, clouds)]}}
+        case "async_local_sgd":
+            servers = {"kind": "parameter_server", "hosts": [_host(rng, clouds)]}
+            return {"name": name, "exchange": {"period": _whole(rng, PERIOD)}, "topology": servers}
         case _:
             return {"name": name}
 

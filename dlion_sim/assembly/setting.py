@@ -32,7 +32,7 @@ from dlion_sim.learning import (
 from dlion_sim.learning.partition import Indices
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
-from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
+from dlion_sim.protocol.exchange.parameter_server import ServerParameters
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.topology import mixing_weights, sides
@@ -199,7 +199,7 @@ class Setting:
     def server(self, number: int, absent: frozenset[int] = frozenset()) -> ParameterServer:
         """A parameter server, with its part of the initial parameters; `absent` workers are absent at the start."""
         exchange = self.system.choices["exchange"].parameters
-        assert isinstance(exchange, ParameterServerExchange.Parameters)
+        assert isinstance(exchange, ServerParameters)
         begin, end = by_bytes(self.layout.size, len(self.hosts))[number - self.workers]
         replica = self._replica(Layout(("part",), ((end - begin,),)), self._initial.parameters[begin:end])
         on_loss = self.scenario.availability.on_loss if self.scenario.availability else "abort"

@@ -89,6 +89,7 @@ _COLOURS: Mapping[str, str] = {
     "noloco": "#8899ff",
     "moshpit": "#ccaaff",
     "streaming_diloco": "#2200ff",
+    "async_local_sgd": "#6666cc",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

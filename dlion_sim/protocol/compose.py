@@ -150,10 +150,11 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
             allowed=f"{lag}, or another synchronization",
         )
     if exchange_kind.needs_servers != isinstance(topology, ParameterServers):  # type: ignore[attr-defined]
+        served = [kind for kind, exchange in REGISTRY["exchange"].items() if exchange.needs_servers]  # type: ignore[attr-defined]
         raise InputError(
             f"the exchange '{choices['exchange'].kind}' and the topology '{topology.kind}' do not go together",
             path="system.topology",
-            allowed="parameter_server with the exchange parameter_server, and only with that",
+            allowed=f"parameter_server with the exchange {' or '.join(served)}, and only with those",
         )
     setting = exchange_kind.needs_lockstep(mixed)  # type: ignore[attr-defined]
     if setting and not (issubclass(synchronization_kind, Synchronous) and is_complete(topology)):

@@ -12,7 +12,7 @@ import math
 
 from dlion_sim.protocol.choices import Choices, Setup
 from dlion_sim.protocol.events import Action
-from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
+from dlion_sim.protocol.exchange.parameter_server import ServedExchange
 from dlion_sim.protocol.membership import Membership
 from dlion_sim.protocol.membership_messages import Begins, Hello, StateRequest
 from dlion_sim.protocol.messages import MalformedMessageError, Message
@@ -95,7 +95,7 @@ class Joining:
         """Load the state, with which `iteration` begins; announce it to the remaining members."""
         exchange, applied = self._choices.exchange, dict[int, int]()
         for sponsor, transfer in self._transfers.items():
-            if isinstance(exchange, ParameterServerExchange):
+            if isinstance(exchange, ServedExchange):
                 self._setup.replica.write(exchange.stretches[sponsor][0], transfer.tensors[0])
             else:
                 applied = take_over(self._setup, self._choices.all, transfer.tensors)
@@ -169,7 +169,7 @@ class Joining:
     def _sizes(self, sponsor: int) -> list[int]:
         """The lengths of the parts of its state."""
         exchange = self._choices.exchange
-        if isinstance(exchange, ParameterServerExchange):
+        if isinstance(exchange, ServedExchange):
             begin, end = exchange.stretches[sponsor]
             return [end - begin]
         return [len(tensor) for tensor in state_of(self._setup, self._choices.all, {})]

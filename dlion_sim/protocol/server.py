@@ -1,4 +1,4 @@
-"""The parameter server: holds a part of the parameters and applies workers' gradients. Without I/O, like the worker.
+"""The parameter server: holds a part of the parameters and applies what workers push. Without I/O, like the worker.
 
 A joining worker learns which step is the first that waits for it. It gets the server's part of the parameters when all
 servers have reached the iteration that it chooses to begin with.
@@ -7,10 +7,7 @@ servers have reached the iteration that it chooses to begin with.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import assert_never
-
-import torch
 
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol import state_transfer
@@ -33,7 +30,7 @@ from dlion_sim.protocol.events import (
     Send,
     Started,
 )
-from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Pulled, Push
+from dlion_sim.protocol.exchange.parameter_server import Push, ServerParameters
 from dlion_sim.protocol.membership import Handshake
 from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, StateRequest
 from dlion_sim.protocol.messages import MalformedMessageError, Message
@@ -51,7 +48,7 @@ class ParameterServer:
         workers: int,
         replica: Replica,
         offset: int,
-        parameters: ParameterServerExchange.Parameters,
+        parameters: ServerParameters,
         *,
         absent: frozenset[int] = frozenset(),
         on_loss: OnLoss = "abort",
@@ -60,8 +57,7 @@ class ParameterServer:
         self._workers = workers
         self._replica = replica
         self._offset = offset
-        self._asynchronous = parameters.asynchronous
-        self._summed = parameters.summed
+        self._rule = parameters.rule(replica, workers)
         self._on_loss = on_loss
         self._next = 0
         """The iteration whose step is next."""
@@ -115,7 +111,7 @@ class ParameterServer:
     def _on_peer_lost(self, worker: int) -> list[Action]:
         self._departed.discard(worker)
         was_there = self._remove(worker)
-        if not was_there or self._asynchronous:
+        if not was_there or self._rule.asynchronous:
             return []
         for gathered in self._gathered.values():
             gathered.pop(worker, None)
@@ -141,7 +137,7 @@ class ParameterServer:
         if handshake is None and worker not in self._members:
             raise MalformedMessageError(f"{worker} is not connected")
         match message.body:
-            case Push() as push:
+            case Push() as push if type(push) is self._rule.takes:
                 self._check(push, message)
                 self._gathered[push.iteration][worker] = message
                 return self._step_if_complete()
@@ -176,11 +172,12 @@ class ParameterServer:
                 raise MalformedMessageError(f"a server takes no message of the kind {message.body.wire_kind!r}")
 
     def _check(self, push: Push, message: Message) -> None:
-        if push.offset != self._offset or len(message.tensors[0]) != len(self._replica.parameters):
+        if push.offset != self._offset:
             raise MalformedMessageError("a gradient of other entries than those of the server")
+        self._rule.check(message)
         if message.sender in self._gathered.get(push.iteration, ()):
             raise MalformedMessageError(f"a second gradient of iteration {push.iteration}")
-        if not self._asynchronous and push.iteration < self._next:
+        if not self._rule.asynchronous and push.iteration < self._next:
             raise MalformedMessageError(f"a gradient of iteration {push.iteration}, which is over")
 
     def _step_if_complete(self) -> list[Action]:
@@ -189,39 +186,29 @@ class ParameterServer:
         while (iteration := self._complete) is not None:
             pushes = list(self._gathered.pop(iteration, {}).values())
             self._next = max(self._next, iteration + 1)
-            self._step([*pushes, *self._final_gradients.pop(iteration, ())])
+            if counting := [*pushes, *self._final_gradients.pop(iteration, ())]:
+                self._rule.step(sorted(counting, key=lambda push: push.sender), self._members)
             actions += map(self._pulled, pushes)
         return [*actions, *self._answer()]
 
     @property
     def _complete(self) -> int | None:
         """The iteration whose gradients are complete, if any."""
-        if self._asynchronous:
+        if self._rule.asynchronous:
             return min(self._gathered, default=None)
         here = self._gathered[self._next]
         missing = any(since <= self._next and worker not in here for worker, since in self._members.items())
         return None if missing or self._handshakes or self._lost or not self._members else self._next
 
-    def _step(self, pushes: Sequence[Message]) -> None:
-        """One step with the gradients, if there are any, summed in the order of their workers."""
-        senders = {push.sender for push in pushes}
-        count = len(senders.union(self._members)) if self._asynchronous else len(pushes)
-        total = torch.zeros_like(self._replica.parameters)
-        for push in sorted(pushes, key=lambda push: push.sender):
-            total.add_(push.tensors[0], alpha=1.0 if self._summed else 1.0 / count)
-        if pushes:
-            self._replica.step(total)
-
     def _pulled(self, message: Message) -> Send:
         """The answer to a gradient."""
         push = message.body
         assert isinstance(push, Push)
-        body = Pulled(push.iteration, push.batch_size, offset=self._offset)
-        return Send(message.sender, Message(self._number, body, (self._replica.snapshot(),)))
+        return Send(message.sender, Message(self._number, self._rule.answer(push), (self._replica.snapshot(),)))
 
     def _answer(self) -> list[Action]:
         """Send its part to joining workers whose requests it answers."""
-        now = {w: least for w, least in self._requests.items() if self._asynchronous or least <= self._next}
+        now = {w: least for w, least in self._requests.items() if self._rule.asynchronous or least <= self._next}
         actions: list[Action] = []
         for worker, least in now.items():
             del self._requests[worker]

@@ -67,6 +67,8 @@ SYSTEMS: list[dict[str, Any]] = [
     {"name": "parameter_server"},
     {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}},
     {"name": "parameter_server", "exchange": {"asynchronous": True}},
+    {"name": "async_local_sgd", "exchange": {"period": 3}},
+    {"name": "async_local_sgd", "exchange": {"period": 3}, "topology": {"kind": "parameter_server", "hosts": [0, 1]}},
     {"name": "local_sgd", "exchange": {"period": 3}},
     {"name": "diloco", "exchange": {"period": 3}},
     {"name": "sparta", "exchange": {"part": 0.5}},

@@ -67,6 +67,7 @@ def parted(world):
     world.happen(8, world.mend, 0, 1)
 
 
+SERVED = ["parameter_server", "async_local_sgd"]
 WHAT = [crash, leave, leave_in_time, rejoin, newcomer, two_at_once, sponsor_dies, newcomer_dies, all_die, parted]
 
 
@@ -81,7 +82,7 @@ def ends_well(world):
 @pytest.mark.parametrize(
     ("system", "what"),
     # Workers with parameter servers have no connections that could fail.
-    [(one, what) for one in SYSTEMS for what in WHAT if what is not parted or one["name"] != "parameter_server"],
+    [(one, what) for one in SYSTEMS for what in WHAT if what is not parted or one["name"] not in SERVED],
     ids=lambda each: getattr(each, "__name__", str(each)),
 )
 def test_present_workers_continue(system, what):

@@ -99,7 +99,7 @@ def test_a_checkpoint_may_name_only_classes_that_the_users_module_defines(gossip
 
 def test_a_module_of_this_package_is_not_the_users():
     """Else a scenario that names one would let a checkpoint name all its classes."""
-    given = {"name": "baseline", "exchange": "dlion_sim.assembly.setting:ParameterServerExchange"}
+    given = {"name": "baseline", "exchange": "dlion_sim.protocol.joining:ServedExchange"}
     assert not compose(spec({**given, "topology": "parameter_server"})).own_modules
 
 

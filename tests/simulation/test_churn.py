@@ -189,16 +189,17 @@ def test_packets_and_availability_are_refused_together(tmp_path):
 
 
 BROKEN = "the ring is broken, whatever on_loss says; "
+SERVED = ["parameter_server", "async_local_sgd"]
 STOPS = {
     **{
         ("ring_allreduce", way): f"{BROKEN}system: baseline computes the same mean without one, and can continue"
         for way in WAYS
     },
-    ("parameter_server", "link"): "a part of the parameters is lost with its server",
+    **{(name, "link"): "a part of the parameters is lost with its server" for name in SERVED},
 }
 """Systems that cannot continue after a loss, and their reasons."""
 OFTEN = {
-    **{name: {"name": name, "exchange": {"period": 5}} for name in ("diloco", "noloco", "moshpit")},
+    **{name: {"name": name, "exchange": {"period": 5}} for name in ("diloco", "async_local_sgd", "noloco", "moshpit")},
     "streaming_diloco": {"name": "streaming_diloco", "exchange": {"period": 6, "delay": 2}},
 }
 """Systems whose default period is longer than the run."""
@@ -348,7 +349,7 @@ def test_runs_end_whatever_the_availability(tmp_path_factory, monkeypatch, syste
     scenario = churning(OFTEN.get(system, system), availability, iterations=8, duration="60 s")
     ended = run(scenario, tmp_path_factory.mktemp("churn") / "run", monkeypatch)
     if ended.manifest["status"] == "failed":
-        assert system in ("ring_allreduce", "parameter_server")
+        assert system in ("ring_allreduce", *SERVED)
     elif availability["on_loss"] == "wait":
         assert ended.summary["stopped_by"] in ("iterations", "stall")
     else:

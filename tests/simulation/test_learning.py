@@ -31,6 +31,7 @@ ALIKE = {
 PERIODS = {
     "local_sgd": {"exchange": {"period": 5}},
     "diloco": {"exchange": {"period": 5}},
+    "async_local_sgd": {"exchange": {"period": 5}},
     "sparta": {"exchange": {"part": 0.2}},
     "streaming_diloco": {"exchange": {"period": 10, "delay": 2, "alpha": 0}},
     "noloco": {"exchange": {"period": 5}},

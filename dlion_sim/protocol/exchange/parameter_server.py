@@ -1,12 +1,16 @@
-"""Gradients to parameter servers, parameters back: the worker's side."""
+"""Gradients to parameter servers, parameters back: the worker's side, and what a server does with gradients."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
+import torch
 from pydantic import Field
 
+from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.partitions import by_bytes
@@ -49,28 +53,60 @@ class Pulled(Contribution, frozen=True, array_like=True):
     stage: ClassVar[Stage | None] = "pull"
 
 
-@register("exchange", "parameter_server")
-class ParameterServerExchange(Exchange):
-    """Each server gets its part of the gradient, and sends back its updated parameters.
+class ServerRule(ABC):
+    """What a server does with the messages that workers push to it; `replica` holds its part of the parameters."""
 
-    The worker waits for its answers. A synchronous server answers when it has all workers' gradients of the iteration,
-    an asynchronous one at once (Li et al., OSDI'14; Dean et al., NeurIPS'12). See `server.ParameterServer`.
-    """
+    takes: ClassVar[type[Push]] = Push
+    """The kind of these messages."""
+
+    def __init__(self, replica: Replica, *, asynchronous: bool) -> None:
+        self.asynchronous = asynchronous
+        """Whether it takes a step with each message, rather than with those of all workers."""
+        self._replica = replica
+
+    def check(self, message: Message) -> None:
+        """Raise MalformedMessageError for tensors of other entries than the server's."""
+        if len(message.tensors[0]) != len(self._replica.parameters):
+            raise MalformedMessageError("a gradient of other entries than those of the server")
+
+    @abstractmethod
+    def step(self, pushes: Sequence[Message], members: Collection[int]) -> None:
+        """One step with these messages, in the order of their senders; `members` are the workers that are there."""
+
+    def answer(self, push: Push) -> Pulled:
+        """The answer to a message, which the server's parameters follow."""
+        return Pulled(push.iteration, push.batch_size, offset=push.offset)
+
+
+class GradientSteps(ServerRule):
+    """Steps with the sum or the mean of gradients."""
+
+    def __init__(self, replica: Replica, *, asynchronous: bool, summed: bool) -> None:
+        super().__init__(replica, asynchronous=asynchronous)
+        self._summed = summed
+
+    def step(self, pushes: Sequence[Message], members: Collection[int]) -> None:
+        count = len({push.sender for push in pushes}.union(members)) if self.asynchronous else len(pushes)
+        total = torch.zeros_like(self._replica.parameters)
+        for push in pushes:
+            total.add_(push.tensors[0], alpha=1.0 if self._summed else 1.0 / count)
+        self._replica.step(total)
+
+
+class ServerParameters(ChoiceParameters, ABC):
+    """The parameters of an exchange with servers."""
+
+    @abstractmethod
+    def rule(self, replica: Replica, workers: int) -> ServerRule:
+        """What a server, whose part of the parameters `replica` holds, does for so many workers."""
+
+
+class ServedExchange(Exchange):
+    """Each server holds a part of the parameters and answers a message of a worker with it."""
 
     needs_servers = True
-    receives = (Pulled,)
 
-    class Parameters(ChoiceParameters):
-        """What the servers do with gradients."""
-
-        asynchronous: bool = Field(False, description="Whether a server takes each gradient's step as it comes.")
-        summed: bool = Field(
-            False, description="Whether gradients count whole, instead of divided by the number of workers."
-        )
-
-    parameters: Parameters
-
-    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+    def __init__(self, parameters: ServerParameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         stretches = by_bytes(setup.replica.layout.size, len(setup.peers))
         self.stretches = dict(zip(setup.peers, stretches, strict=True))
@@ -91,6 +127,35 @@ class ParameterServerExchange(Exchange):
         """It still has its part."""
         return []
 
+    def apply(self, incoming: Incoming) -> int:
+        """Write the parameters that the servers sent."""
+        for update in incoming.received:
+            self.setup.replica.write(update.body.offset, update.tensors[0])
+        return len(incoming.received)
+
+
+@register("exchange", "parameter_server")
+class ParameterServerExchange(ServedExchange):
+    """Each server gets its part of the gradient, and sends back its updated parameters.
+
+    The worker waits for its answers. A synchronous server answers when it has all workers' gradients of the iteration,
+    an asynchronous one at once (Li et al., OSDI'14; Dean et al., NeurIPS'12). See `server.ParameterServer`.
+    """
+
+    receives = (Pulled,)
+
+    class Parameters(ServerParameters):
+        """What the servers do with gradients."""
+
+        asynchronous: bool = Field(False, description="Whether a server takes each gradient's step as it comes.")
+        summed: bool = Field(
+            False, description="Whether gradients count whole, instead of divided by the number of workers."
+        )
+
+        def rule(self, replica: Replica, workers: int) -> ServerRule:
+            """Steps with gradients."""
+            return GradientSteps(replica, asynchronous=self.asynchronous, summed=self.summed)
+
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """To each server its part; nothing to apply here."""
         messages = [
@@ -103,9 +168,3 @@ class ParameterServerExchange(Exchange):
             for server, (begin, end) in self.stretches.items()
         ]
         return Outgoing(None, messages)
-
-    def apply(self, incoming: Incoming) -> int:
-        """Write the parameters that the servers sent."""
-        for update in incoming.received:
-            self.setup.replica.write(update.body.offset, update.tensors[0])
-        return len(incoming.received)
