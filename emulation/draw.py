@@ -127,7 +127,7 @@ def _bandwidth(rng: np.random.Generator) -> str | dict[str, Any]:
 def _system(rng: np.random.Generator, name: str, clouds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A system, with what it needs to show what it does within so short a run."""
     match name:
-        case "local_sgd" | "diloco" | "noloco" | "moshpit":
+        case "local_sgd" | "diloco" | "noloco" | "moshpit" | "sparse_loco":
             return {"name": name, "exchange": {"period": _whole(rng, PERIOD)}}
         case "streaming_diloco":
             return {"name": name, "exchange": {"period": 2 * _whole(rng, PERIOD), "delay": 2}}

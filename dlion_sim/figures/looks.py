@@ -90,6 +90,7 @@ _COLOURS: Mapping[str, str] = {
     "moshpit": "#ccaaff",
     "streaming_diloco": "#2200ff",
     "async_local_sgd": "#6666cc",
+    "sparse_loco": "#333333",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

@@ -78,6 +78,7 @@ SYSTEMS: list[dict[str, Any]] = [
     {"name": "streaming_diloco", "exchange": {"period": 4, "delay": 1}},
     {"name": "streaming_diloco", "exchange": {"period": 4, "eager": True}},
     {"name": "streaming_diloco", "exchange": {"period": 6, "delay": 2, "precision": "fp32"}},
+    {"name": "sparse_loco", "exchange": {"period": 3, "density": 0.4}},
     {"name": "noloco", "exchange": {"period": 3}},
     {"name": "moshpit", "exchange": {"period": 3}},
     {"name": "dlion", "knowledge_transfer": {"period": 3}},

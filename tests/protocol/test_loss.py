@@ -38,6 +38,7 @@ DEPENDENT = [
     {"name": "diloco", "exchange": {"period": 3, "precision": "fp16"}},
     "sparta",
     {"name": "streaming_diloco", "exchange": {"period": 4, "delay": 1}},
+    {"name": "sparse_loco", "exchange": {"period": 3}},
     "gossipgrad",
     "sgp",
     {"name": "noloco", "exchange": {"period": 3}},

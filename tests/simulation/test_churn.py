@@ -199,7 +199,10 @@ STOPS = {
 }
 """Systems that cannot continue after a loss, and their reasons."""
 OFTEN = {
-    **{name: {"name": name, "exchange": {"period": 5}} for name in ("diloco", "async_local_sgd", "noloco", "moshpit")},
+    **{
+        name: {"name": name, "exchange": {"period": 5}}
+        for name in ("diloco", "async_local_sgd", "noloco", "moshpit", "sparse_loco")
+    },
     "streaming_diloco": {"name": "streaming_diloco", "exchange": {"period": 6, "delay": 2}},
 }
 """Systems whose default period is longer than the run."""

@@ -34,6 +34,7 @@ PERIODS = {
     "async_local_sgd": {"exchange": {"period": 5}},
     "sparta": {"exchange": {"part": 0.2}},
     "streaming_diloco": {"exchange": {"period": 10, "delay": 2, "alpha": 0}},
+    "sparse_loco": {"exchange": {"period": 5}},
     "noloco": {"exchange": {"period": 5}},
     "moshpit": {"exchange": {"period": 5}},
     "dlion_sparse": {"exchange": {"density": 0.05}},
