@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.compose import compose
-from dlion_sim.protocol.events import MessageArrived, PeerLost
+from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, Started
 from dlion_sim.protocol.exchange.async_local_sgd import Merged, Movement
 from dlion_sim.protocol.exchange.parameter_server import Pulled, Push
 from dlion_sim.protocol.exchange.partitions import by_bytes
@@ -171,20 +171,27 @@ def test_durations_are_finite_and_positive(step, body):
 @pytest.mark.parametrize(
     "message",
     [
-        Message(2, Merged(0, 8, fastest=1.0), (torch.ones(P),)),
-        Message(2, Merged(1, 8, fastest=1.0), (torch.ones(3),)),
-        Message(2, Merged(1, 8, offset=2, fastest=1.0), (torch.ones(4),)),
-        Message(2, Pulled(1, 8), (torch.ones(P),)),
+        Message(2, Merged(1, 8, fastest=1.0), (torch.ones(P),)),
+        Message(2, Merged(0, 8, fastest=1.0), (torch.ones(3),)),
+        Message(2, Merged(0, 8, offset=2, fastest=1.0), (torch.ones(4),)),
+        Message(2, Pulled(0, 8), (torch.ones(P),)),
     ],
     ids=["another iteration", "too few", "another offset", "no duration"],
 )
 def test_a_worker_refuses_what_answers_no_movement(message):
-    worker = team(system(period=2), 2)[0]
-    with pytest.raises(MalformedMessageError):
-        worker.handle(MessageArrived(message), 0.0)
-    good = MessageArrived(Message(2, Merged(1, 8, fastest=1.0), (torch.ones(P),)))
+    worker = team(system(period=1), 2)[0]
+    good = MessageArrived(Message(2, Merged(0, 8, fastest=1.0), (torch.ones(P),)))
+    worker.handle(Started(), 0.0)
     with pytest.raises(MalformedMessageError, match="an answer to no movement"):
         worker.handle(good, 0.0)
+    worker.handle(GradientReady(1.0, torch.ones(P), 1.0), 1.0)
+    with pytest.raises(MalformedMessageError):
+        worker.handle(MessageArrived(message), 2.0)
+    worker.handle(good, 3.0)
+    assert worker.iteration == 1
+    assert torch.equal(worker.replica.parameters, torch.ones(P))
+    with pytest.raises(MalformedMessageError, match="an answer to no movement"):
+        worker.handle(good, 4.0)
 
 
 def test_it_does_not_wait_for_each_iterations_messages():

@@ -17,6 +17,7 @@ from sys import intern
 from types import MethodType
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -157,6 +158,8 @@ _fills(pickle.ADDITEMS, lambda decoder: decoder.metastack[-1][-1], set)
 def instance(decoder: Decoder, name: str, *arguments: object) -> object:
     """An instance of a listed class, without its state."""
     kind = decoder.kinds.named(name)
+    if issubclass(kind, msgspec.Struct):  # Some of its fields may be given by name only.
+        return kind(**dict(zip(kind.__struct_fields__, arguments, strict=True)))
     return kind(*arguments) if decoder.kinds.is_by_value(kind) else kind.__new__(kind, *arguments)
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -42,9 +43,17 @@ CHANGING = {
 """Cores and links that change repeatedly, and random computing times."""
 
 
+GIVEN: dict[str, dict[str, Any]] = {
+    "dlion": {"batching": {"profile_repeats": 2}},
+    "streaming_diloco": {"exchange": {"period": 4, "delay": 1}},
+    **{name: {"exchange": {"period": 3}} for name in ("async_local_sgd", "diloco", "local_sgd", "moshpit", "noloco")},
+}
+"""What systems need for several exchanges in so short a run."""
+
+
 def scenario(system: str, duration: str = "4 s", *overrides: str):
     """A run in which all state matters: momentum, random streams, changes, messages under way."""
-    given = {"name": system, "batching": {"profile_repeats": 2}} if system == "dlion" else system
+    given = {"name": system, **GIVEN.get(system, {})}
     momentum = "workload.optimizer={kind: sgd, learning_rate: 0.05, momentum: 0.9}"
     return digits(
         momentum, "workload.evaluate_every=0.3 s", *overrides, cluster=CHANGING, system=given, duration=duration
