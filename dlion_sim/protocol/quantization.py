@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dlion_sim.protocol.messages import MalformedMessageError, Shapes
 
+Float = Literal["fp32", "fp16", "bf16"]
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp4"]
 FLOATS: dict[str, tuple[str, torch.dtype]] = {
     "fp32": ("f4", torch.float32),
@@ -25,11 +26,11 @@ _FP4 = torch.tensor([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]) / 64
 def encode(values: Tensor, precision: Precision) -> tuple[Tensor, ...]:
     """Values [m] (float32) as they are sent: in that precision, or scales (float32 [m / BLOCK]) and codes (uint8).
 
-    int8 rounds to the nearest of 255 multiples of the block's largest magnitude / 127, fp4 to the nearest of 15 values.
-    Of fp4 two codes are in a byte, the first one in its lower half.
+    In fp32 they are not copied. int8 rounds to the nearest of 255 multiples of the block's largest magnitude / 127, fp4
+    to the nearest of 15 values. Of fp4 two codes are in a byte, the first one in its lower half.
     """
     if precision in FLOATS:
-        return (values.to(FLOATS[precision][1], copy=True),)
+        return (values.to(FLOATS[precision][1]),)
     blocks = torch.nn.functional.pad(values, (0, -len(values) % BLOCK)).view(-1, BLOCK)
     scales = blocks.abs().amax(dim=1)
     parts = blocks / scales.clamp(min=torch.finfo(torch.float32).tiny)[:, None]
@@ -77,4 +78,4 @@ def check_encoded(tensors: tuple[Tensor, ...], precision: Precision, size: int) 
     expected = shapes_of(precision, size)
     types = {**dict(FLOATS.values()), "u1": torch.uint8}
     if [(types[code], entries) for code, entries in expected] != [(each.dtype, len(each)) for each in tensors]:
-        raise MalformedMessageError(f"a contribution that is not {size} values in {precision}")
+        raise MalformedMessageError(f"a contribution of other entries than the exchange expects: {size} in {precision}")

@@ -97,6 +97,22 @@ def test_half_precision_is_near_single_and_the_same_on_all_workers(route, precis
     assert all(torch.equal(found[0], each) for each in found)
 
 
+@pytest.mark.parametrize(("precision", "least", "most"), [("int8", 1e-4, 0.02), ("fp4", 1e-3, 0.4)])
+def test_quantized_movements_are_the_same_on_all_workers(precision, least, most):
+    exact, _ = trained("diloco", DILOCO, 4)
+    found, sent = trained("diloco", {**DILOCO, "precision": precision}, 4, delays=random_delays(1, unequal=True))
+    assert least < float((found[0] - exact[0]).norm() / exact[0].norm()) < most
+    assert all(torch.equal(found[0], each) for each in found)
+    assert [tensor.dtype for tensor in sent[0][0].tensors] == [torch.float32, torch.uint8]
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp4"])
+def test_a_ring_passes_on_floats(precision):
+    exchange = {"route": "ring", "precision": precision}
+    with pytest.raises(InputError, match=f"a ring passes on sums, which {precision} does not"):
+        compose(SystemSpec.model_validate({"name": "diloco", "exchange": exchange}))
+
+
 @pytest.mark.parametrize("precision", HALVES)
 @pytest.mark.parametrize("route", ["all_to_all", "ring"])
 @pytest.mark.parametrize(("name", "exchange"), EXCHANGES, ids=["local_sgd", "diloco"])

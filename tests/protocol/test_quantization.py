@@ -62,5 +62,7 @@ def test_nothing_but_zeros_stays_so():
 def test_other_shapes_are_refused(precision):
     tensors = encode(torch.ones(10), precision)
     for size in (8, 12, 2 * BLOCK):
-        with pytest.raises(MalformedMessageError, match=f"not {size} values in {precision}"):
+        with pytest.raises(
+            MalformedMessageError, match=f"other entries than the exchange expects: {size} in {precision}"
+        ):
             check_encoded(tensors, precision, size)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self, cast
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Abort, Action
-from dlion_sim.protocol.exchange.ring_sum import BROKEN, CANNOT_JOIN, DTYPES, Chunk, Precision, RingSum
+from dlion_sim.protocol.exchange.ring_sum import BROKEN, CANNOT_JOIN, Chunk, RingSum
 from dlion_sim.protocol.messages import HALVES, Body, Contribution, Message, Mixed, Shapes, Stage, is_one
+from dlion_sim.protocol.quantization import FLOATS, Float, Precision, are_encoded, check_encoded, decode, encode
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
 
 class Moved(Contribution, frozen=True, array_like=True):
-    """By how much a worker's parameters have moved since the last exchange, in half precision.
+    """By how much a worker's parameters have moved since the last exchange, in less than single precision.
 
     None may be missing: the parameters of a worker without some of them would differ from then on.
     """
@@ -27,7 +28,7 @@ class Moved(Contribution, frozen=True, array_like=True):
     stage: ClassVar[Stage | None] = None
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
-        return is_one(shapes, HALVES, parameters)
+        return are_encoded(shapes, parameters)
 
 
 class MovedChunk(Chunk, frozen=True, array_like=True):
@@ -65,9 +66,15 @@ class LocalSgdExchange(Exchange):
         )
         precision: Precision = Field(
             "fp32",
-            description="Precision of what is sent. fp16 and bf16 round each worker's movement since the last "
-            "exchange, half the bytes. Sums are in FP32.",
+            description="Precision of what is sent; other than fp32, each worker's movement since the last exchange. "
+            "int8 and fp4 (E3M0) have a scale for 1,024 values, and need route: all_to_all. Sums are in FP32.",
         )
+
+        @model_validator(mode="after")
+        def _ring_sums_floats(self) -> Self:
+            if self.route == "ring" and self.precision not in FLOATS:
+                raise ValueError(f"a ring passes on sums, which {self.precision} does not: route: all_to_all")
+            return self
 
     parameters: Parameters
     receives: tuple[type[Body], ...] = (Mixed, Moved, MovedChunk)
@@ -78,8 +85,8 @@ class LocalSgdExchange(Exchange):
         """Each peer's newest contribution since the last exchange."""
         self._sends = Moved if self.needs_lockstep(parameters) else Mixed
         is_ring = parameters.route == "ring"
-        bodies = MovedChunk, MovedChunk
-        self._ring = RingSum(setup, bodies, None, parameters.precision, parameters.period) if is_ring else None
+        bodies, precision = (MovedChunk, MovedChunk), cast(Float, parameters.precision)
+        self._ring = RingSum(setup, bodies, None, precision, parameters.period) if is_ring else None
         self.receives = (MovedChunk,) if is_ring else (self._sends,)
         self._start = setup.replica.parameters.clone() if self._sends is Moved else torch.empty(0)
         """Where the period began, if movements from there are sent."""
@@ -103,7 +110,7 @@ class LocalSgdExchange(Exchange):
         return self._ring is None or not self._ends_period(iteration) or self._ring.is_complete
 
     def arrived(self, update: Update) -> None:
-        update.check_whole(self.setup.replica.layout.size, DTYPES[self.parameters.precision])
+        check_encoded(update.tensors, self.parameters.precision, self.setup.replica.layout.size)
 
     def received(self, message: Message) -> list[Action]:
         """A chunk of the ring."""
@@ -142,7 +149,7 @@ class LocalSgdExchange(Exchange):
         if self._ring:
             return Outgoing(None, self._ring.begin(own.iteration, values / self.setup.workers))
         body = self._sends(own.iteration, own.batch_size)
-        update = Update(self.setup.worker, body, (values.to(DTYPES[self.parameters.precision]),))
+        update = Update(self.setup.worker, body, encode(values, self.parameters.precision))
         return Outgoing(update, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
@@ -160,7 +167,7 @@ class LocalSgdExchange(Exchange):
         self._received.clear()
         mean = torch.zeros_like(self.setup.replica.parameters)
         for update in updates:
-            update.add_to(mean, 1 / len(updates))
+            mean.add_(decode(update.tensors, self.parameters.precision, len(mean)), alpha=1 / len(updates))
         self._begin_period(mean if self._sends is Mixed else self._start - mean)
         return len(updates) - 1
 

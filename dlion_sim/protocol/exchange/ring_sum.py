@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,9 +12,8 @@ from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.exchange.partitions import Stretch, by_bytes
 from dlion_sim.protocol.messages import Body, Channel, Count, MalformedMessageError, Message, Shapes, Stage, is_one
+from dlion_sim.protocol.quantization import FLOATS, Float
 
-Precision = Literal["fp32", "fp16", "bf16"]
-DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 BROKEN = "the ring is broken, whatever on_loss says"
 """The reason to abort after a loss, to be followed by an alternative."""
 CANNOT_JOIN = "no worker can join a ring"
@@ -55,7 +54,7 @@ class RingSum:
         setup: Setup,
         bodies: tuple[type[Chunk], type[Chunk]],
         buckets: Sequence[Stretch] | None = None,
-        precision: Precision = "fp32",
+        precision: Float = "fp32",
         period: int = 1,
     ) -> None:
         self.total = torch.empty(0)
@@ -64,7 +63,7 @@ class RingSum:
         self._worker, self._workers = setup.worker, setup.workers
         self._next = (setup.worker + 1) % setup.workers
         self._bodies = bodies
-        self._precision: Precision = precision
+        self._dtype = FLOATS[precision][1]
         self._period = period
         self._stretches = [
             [(begin + first, begin + last) for first, last in by_bytes(end - begin, setup.workers)]
@@ -104,7 +103,7 @@ class RingSum:
         begin, end = self._stretch(before, step)
         (values,) = message.tensors
         found = message.sender, message.body, len(values), values.dtype
-        if found != (before, self._body(iteration, step, begin), end - begin, DTYPES[self._precision]):
+        if found != (before, self._body(iteration, step, begin), end - begin, self._dtype):
             raise MalformedMessageError("a chunk that is not the next one of the ring")
         self._arrived += 1
         following = self._take(message)
@@ -127,7 +126,7 @@ class RingSum:
 
     def _chunk(self, step: int) -> Message:
         begin, end = self._stretch(self._worker, step)
-        values = self.total[begin:end].to(DTYPES[self._precision], copy=True)
+        values = self.total[begin:end].to(self._dtype, copy=True)
         if self._is_sum(step):
             self.total[begin:end] = values  # The same rounding as at all others.
         return Message(self._worker, self._body(self._iteration, step, begin), (values,))
