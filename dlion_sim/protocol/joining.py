@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from dlion_sim.protocol.choices import Choices, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.parameter_server import ServedExchange
@@ -100,6 +102,9 @@ class Joining:
             else:
                 applied = take_over(self._setup, self._choices.all, transfer.tensors)
                 applied[sponsor] = iteration - 1
+        if exchange.needs_servers:  # They have no schedule of learning rates.
+            _, *others = self._setup.replica.state()
+            self._setup.replica.take_over([torch.tensor([float(iteration)]), *others])
         actions = self._announce(iteration)
         # A member's contributions count from the first one on that is not in the state.
         unknown = -1 if self._first is None else self._first - 1

@@ -15,6 +15,8 @@ from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.scenario import SystemSpec
+from tests.protocol.churn import World
+from tests.protocol.churn import noise as world_noise
 from tests.protocol.joined import layout, noise, noisy, random_delays, run, team
 
 RATE, P = 0.1, 6
@@ -199,3 +201,15 @@ def test_it_does_not_wait_for_each_iterations_messages():
     assert choices["exchange"].implementation.__module__ == "dlion_sim.protocol.exchange.async_local_sgd"
     with pytest.raises(Exception, match="waits for messages of each peer's every iteration"):
         compose(SystemSpec.model_validate({"name": "async_local_sgd", "synchronization": "synchronous"}))
+
+
+def test_a_worker_that_returns_continues_the_schedule_of_learning_rates():
+    def decay(step):
+        return 1 / (1 + step)
+
+    world = World(system(2, period=2), 3, world_noise, iterations=30, on_loss="go_on", optimizer={"decay": decay})
+    world.happen(8, world.crash, 2)
+    world.happen(10, world.come, 2)
+    world.run()
+    assert world.log(2).joined.iteration > 0
+    assert [each.replica.decay for each in world.present] == [decay(each.iteration) for each in world.present]
