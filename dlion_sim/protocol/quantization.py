@@ -42,7 +42,7 @@ def encode(values: Tensor, precision: Precision) -> tuple[Tensor, ...]:
     codes = codes.view(-1)[: len(values)].to(torch.uint8)
     if precision == "fp4":
         pairs = torch.nn.functional.pad(codes, (0, len(codes) % 2)).view(-1, 2)
-        codes = pairs[:, 0] | (pairs[:, 1] << 4)
+        codes = pairs[:, 0] + 16 * pairs[:, 1]
     return scales, codes
 
 
@@ -54,8 +54,8 @@ def decode(tensors: tuple[Tensor, ...], precision: Precision, size: int) -> Tens
     if precision == "int8":
         parts = (codes.to(torch.float32) - 128) / 127
     else:
-        codes = torch.stack([codes & 15, codes >> 4], dim=1).view(-1)[:size].long()
-        parts = _FP4.to(codes.device)[codes & 7] * (1 - 2 * (codes >> 3))
+        codes = torch.stack([codes % 16, codes // 16], dim=1).view(-1)[:size].long()
+        parts = _FP4.to(codes.device)[codes % 8] * (1 - 2 * (codes // 8))
     return parts * scales.repeat_interleave(BLOCK)[:size]
 
 
