@@ -110,6 +110,7 @@ def is_here(thing: object) -> bool:
 def compute(operator: Any, *args: Any, **kwargs: Any) -> Any:
     """Any operator: of tensors that are all here, on the CPU."""
     with MACHINE.lock:
+        args = _with_numbers(operator, args)
         given, form = tree_flatten((args, kwargs))
         here = [each for each in given if is_here(each)]
         _check_places(operator, given)
@@ -180,6 +181,15 @@ def _check_places(operator: Any, given: list[Any]) -> None:
             )
         if isinstance(each, torch.Generator):
             raise RefusedError(f"Expected a '{NAME}' device type for generator but found '{each.device.type}'")
+
+
+def _with_numbers(operator: Any, args: Any) -> tuple[Any, ...]:
+    """Tensors for numbers in their places: of `codes % 16`, PyTorch hands over the number."""
+    declared = zip(operator._schema.arguments, args, strict=False)
+    return tuple(
+        torch.tensor(each) if str(kind.type) == "Tensor" and isinstance(each, (int, float)) else each
+        for kind, each in declared
+    )
 
 
 def _elsewhere(thing: Any) -> Any:
