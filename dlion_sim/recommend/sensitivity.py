@@ -1,4 +1,4 @@
-"""What one more hour, 10 % more money, one more machine or twice the WAN bandwidth would change."""
+"""What a wider bound and changes of the machines would change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dlion_sim.recommend.candidates import ALONE, Candidate
-from dlion_sim.recommend.goal import best_first, spent
+from dlion_sim.recommend.goal import best_first, compared, duration, spent
+from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import Option, measured_option, of
+from dlion_sim.recommend.own_changes import doubled, own_changes
 from dlion_sim.recommend.race import Race, Start
 from dlion_sim.scenario import Scenario, Schedule, Wan
 
@@ -22,18 +24,22 @@ class Counterfactual:
 
     what: str
     start: Start
+    problem: str = ""
+    """Why it is not simulated."""
 
 
 def counterfactuals(scenario: Scenario, winner: Candidate, until: float) -> list[Counterfactual]:
-    """The changes to simulate, up to a virtual time (s): one more machine, and twice the bandwidth of limited paths."""
-    changed: dict[str, Candidate] = {}
-    if not winner.is_own:
-        larger = _with_one_more(winner)
-        joined = "" if larger.labels["system"] == winner.labels["system"] else f" and {larger.system}"
-        changed[f"one more machine{joined}"] = larger
+    """The changes to simulate, up to a virtual time (s).
+
+    Of rented machines: one more machine, and twice the bandwidth of limited paths; of own ones see `own_changes`.
+    """
+    if winner.is_own:
+        return [Counterfactual(what, Start(each, 0, until)) for what, each in own_changes(scenario, winner)]
+    larger = _with_one_more(winner)
+    joined = "" if larger.labels["system"] == winner.labels["system"] else f" and {larger.system}"
+    changed = {f"one more machine{joined}": larger}
     wan = scenario.cluster.wan
-    clouds = winner.values.get("cluster.clouds", scenario.cluster.clouds)
-    if len(clouds) > 1 and wan is not None and (wider := _twice(wan)) is not None:
+    if len(winner.values["cluster.clouds"]) > 1 and wan is not None and (wider := _twice(wan)) is not None:
         values = {**winner.values, "cluster.wan": wider}
         changed["twice the WAN"] = replace(winner, name=f"{winner.name}-twice.the.wan", values=values)
     return [Counterfactual(what, Start(each, 0, until)) for what, each in changed.items()]
@@ -67,9 +73,7 @@ def _twice(wan: Wan) -> dict[str, Any] | None:
 
 
 def _doubled(bandwidth: _Bandwidth) -> _Bandwidth:
-    if not isinstance(bandwidth, Schedule):
-        return bandwidth
-    return Schedule(tuple((time, 2 * value) for time, value in bandwidth.steps), bandwidth.repeat)
+    return doubled(bandwidth) if isinstance(bandwidth, Schedule) else bandwidth
 
 
 _MORE_SECONDS, _MORE_MONEY = 3600.0, 1.1
@@ -82,8 +86,14 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
     entries = [] if race.goal.is_fastest else [_relaxed(race, best, known)]  # More time finds nothing faster.
     with_one = " with the same seed" if race.seeds > 1 else ""
     for each in simulated:
+        if each.problem:
+            entries.append({"with": each.what, "summary": f"not simulated: {each.problem}"})
+            continue
         observation = race.observe(each.start)
-        if isinstance(observation, str) or observation.reached is None:
+        if isinstance(observation, str):
+            entries.append({"with": each.what, "summary": f"fails: {observation}"})
+            continue
+        if observation.reached is None:
             entries.append({"with": each.what, "summary": "does not reach the target"})
             continue
         first = race.observed[best.candidate.name]
@@ -94,10 +104,25 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
                 "run": observation.run.folder.name,
                 "seconds": observation.seconds,
                 **({"money": observation.money} if changed.is_priced else {}),
-                "summary": f"{changed.takes}, not {spent(first.seconds, first.money)}{with_one}",
+                "certainty": (certainty := _certainty(race, best.candidate, first, observation)),
+                "summary": f"{changed.takes}, not {spent(first.seconds, first.money)}{with_one}: {certainty}",
             }
         )
     return entries
+
+
+def _certainty(race: Race, winner: Candidate, first: Observed, changed: Observed) -> str:
+    """How much slower or faster a change is with the first seed, and how sure that is."""
+    how = compared(changed.seconds, first.seconds, "slower", "faster")
+    difference = abs(changed.seconds - first.seconds)
+    took = [each.seconds for each in race.successes(winner.name)]
+    if difference < race.evaluate_every * (1 + 1e-9):
+        return f"{how}, not significant: at most one evaluation interval"
+    if len(took) < 2:
+        return f"{how}, of unknown significance: the winner has a single seed"
+    if difference <= max(took) - min(took):
+        return f"{how}, not significant: its seeds differ by {duration(max(took) - min(took))}"
+    return f"{how}, more than its seeds differ"
 
 
 def _relaxed(race: Race, best: Option, known: Sequence[Option]) -> dict[str, Any]:

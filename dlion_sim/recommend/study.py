@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from dlion_sim.errors import InputError
-from dlion_sim.recommend.candidates import VALIDATION, Choices, Refused, candidates
+from dlion_sim.recommend.candidates import VALIDATION, Candidate, Choices, Refused, candidates
 from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import options
@@ -63,19 +63,19 @@ class Study:
 
     def check(self) -> None:
         """Remove candidates with invalid scenarios. Raises InputError if none is left."""
-        faults: list[InputError] = []
-        good = []
-        for each in self.candidates:
-            try:
-                check([each.point(self.base, self.scenario.seed)])
-            except InputError as error:
-                faults.append(error)
-                self.refused.append(Refused(each.name, error.problem))
-            else:
-                good.append(each)
-        if not good:
-            raise faults[0]
-        self.candidates = self.race.candidates = good
+        faults = [(each, self._fault(each)) for each in self.candidates]
+        self.refused += [Refused(each.name, fault.problem) for each, fault in faults if fault]
+        self.candidates = self.race.candidates = [each for each, fault in faults if not fault]
+        if not self.candidates:
+            raise next(fault for _, fault in faults if fault)
+
+    def _fault(self, candidate: Candidate) -> InputError | None:
+        """What is wrong with its scenario."""
+        try:
+            check([candidate.point(self.base, self.scenario.seed)])
+        except InputError as error:
+            return error
+        return None
 
     def run(self, execute: Execute, device: Device) -> bool:
         """Do all missing simulations of the study; returns whether it was not interrupted.
@@ -98,8 +98,13 @@ class Study:
         """Simulate the counterfactuals of the winner."""
         winner = self.race.winners[0]
         long_enough = max(self.goal.max_seconds(winner.per_hour), self.race.observed[winner.name].seconds)
-        self.counterfactuals = counterfactuals(self.scenario, winner, long_enough)
-        return self._execute(execute, "what if", [each.start for each in self.counterfactuals], device)
+        changes = counterfactuals(self.scenario, winner, long_enough)
+        self.counterfactuals = [
+            replace(each, problem=fault.problem if (fault := self._fault(each.start.candidate)) else "")
+            for each in changes
+        ]
+        valid = [each.start for each in self.counterfactuals if not each.problem]
+        return self._execute(execute, "what if", valid, device)
 
     def _run_beyond_bound(self, execute: Execute, device: Device) -> bool:
         """Continue the most promising candidates beyond the bound, to measure what they need."""

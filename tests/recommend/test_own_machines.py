@@ -7,6 +7,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.recommend import SYSTEMS, Choices, Goal, Study, write_recommendation
+from dlion_sim.recommend.sensitivity import counterfactuals
 from dlion_sim.scenario import load
 from dlion_sim.sweep import Base
 from dlion_sim.yaml_text import read_file
@@ -95,3 +96,73 @@ def test_a_single_worker_is_alone(tmp_path):
     study = own_study(tmp_path, systems=(), cluster={"clouds": clouds})
     assert {each.labels["system"] for each in study.candidates} == {"alone"}
     assert len(study.candidates) == 3
+
+
+def test_changes_of_links_clouds_machines_and_batch_size_are_simulated(tmp_path):
+    study = own_study(tmp_path, systems=["ring_allreduce"], **PRICES)
+    assert study.run(in_this_process, "cpu")
+    content = write_recommendation(study)
+    changes = {each["with"]: each for each in content["sensitivity"]}
+    assert [*changes] == [
+        "twice the WAN",
+        "without east, a single worker",
+        "without west",
+        "one more machine in east",
+        "one more machine in west",
+        "twice the batch size (32)",
+        "half the batch size (8)",
+    ]
+    for each in changes.values():
+        assert ("certainty" in each) == (each["summary"] != "does not reach the target")
+        assert (
+            "significan" in each["summary"]
+            or "more than its seeds differ" in each["summary"]
+            or "not reach" in each["summary"]
+        )
+    scenarios = {each.what: each.start.candidate.point(study.base, 1).scenario() for each in study.counterfactuals}
+    assert [len(scenarios[what].cluster.workers) for what in [*changes][:5]] == [3, 1, 2, 4, 4]
+    assert [cloud.name for cloud in scenarios["without east, a single worker"].cluster.clouds] == ["west"]
+    prices = {each.what: each.start.candidate.per_hour for each in study.counterfactuals}
+    assert [prices[what] for what in [*changes][:5]] == [1.5, 0.5, 1.0, 2.0, 2.0]
+
+
+def changes_of(folder, **keys):
+    study = own_study(folder, systems=["ring_allreduce"], **keys)
+    found = counterfactuals(study.scenario, study.candidates[0], 60.0)
+    return {each.what: each.start.candidate.point(study.base, 1).scenario() for each in found}
+
+
+def test_with_more_clouds_the_paths_of_each_are_doubled_apart(tmp_path):
+    clouds = [{"name": name, "workers": [{"count": 2}]} for name in ("east", "west", "north")]
+    path = {"from": "east", "to": "west", "bandwidth": "1 Mbps", "loss": 0.01}
+    wan = {"bandwidth": "4 Mbps", "rtt": "60 ms", "paths": [path]}
+    found = changes_of(tmp_path, cluster={"clouds": clouds, "wan": wan}, network={"tcp": "window"})
+    of_east = found["twice the WAN of east"].cluster
+    ways = [("east", "west"), ("west", "east"), ("east", "north"), ("west", "north")]
+    assert [of_east.wan_path(*way)[0].value_at(0) for way in ways] == [2e6, 8e6, 8e6, 4e6]
+    assert {of_east.wan_path(*way)[1] for way in ways} == {0.06}
+    rest = found["without north"].cluster
+    assert [rest.wan_path(*way)[0].value_at(0) for way in ways[:2]] == [1e6, 4e6]
+    assert [rest.wan_loss(*way) for way in ways[:2]] == [0.01, 0.0]
+
+
+def test_owners_keep_their_clouds_and_unlimited_links_are_not_doubled(tmp_path):
+    workload = {**SCENARIO["workload"], "partition": "owners", "batch_size": 1}
+    wan = {"bandwidth": "unlimited", "rtt": "60 ms"}
+    found = changes_of(tmp_path, workload=workload, cluster={"clouds": CLOUDS, "wan": wan})
+    assert [*found] == ["one more machine in east", "one more machine in west", "twice the batch size (2)"]
+
+
+def test_only_the_clouds_with_most_workers_are_changed(tmp_path):
+    clouds = [{"name": f"c{count}", "workers": [{"count": count}]} for count in range(1, 7)]
+    found = changes_of(tmp_path, cluster={**OWN["cluster"], "clouds": clouds})
+    assert [what for what in found if what.startswith("without")] == [f"without c{count}" for count in (3, 4, 5, 6)]
+
+
+def test_an_invalid_change_is_reported(tmp_path):
+    outage = {"clouds": {"west": {"down": [["55 s", "56 s"]]}}, "on_loss": "go_on"}
+    study = own_study(tmp_path, systems=["local_sgd"], seeds=1, availability=outage)
+    assert study.run(in_this_process, "cpu")
+    content = write_recommendation(study)
+    (without,) = (each for each in content["sensitivity"] if each["with"] == "without west")
+    assert without["summary"].startswith("not simulated: ")
