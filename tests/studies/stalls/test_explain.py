@@ -14,7 +14,7 @@ from dlion_sim.results import Run
 from dlion_sim.scenario import to_data
 from dlion_sim.simulation import simulate
 from dlion_sim.studies.stalls import DOCUMENT, explain, variants
-from tests.simulation.checkpointing.test_checkpoint import After
+from tests.simulation.checkpointing.test_checkpoint import GIVEN, After
 from tests.simulation.scenarios import digits
 
 IN_STEP = ["baseline", "ring_allreduce", "parameter_server"]
@@ -69,7 +69,8 @@ def test_kinds_sum_to_the_workers_time(in_step):
 
 @pytest.mark.parametrize("system", [name for name in SYSTEMS if ":" not in name])
 def test_kinds_sum_to_the_workers_time_for_every_system(tmp_path, system):
-    run = simulate(digits(f"system={system}", "duration=null", "iterations=12"), tmp_path / "run")
+    given = {"name": system, **GIVEN.get(system, {})}
+    run = simulate(digits("duration=null", "iterations=12", system=given), tmp_path / "run")
     found = stalls(run)
     ended = run.metrics().query("kind != 'evaluation'").groupby("worker")["virtual_time"].max()
     assert found.totals.tolist() == pytest.approx(ended.tolist(), rel=0.01)
