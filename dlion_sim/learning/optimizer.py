@@ -5,16 +5,19 @@ The classes around them cost several times what a small model's step does, and h
 
 from __future__ import annotations
 
+from math import prod
 from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
+from torch.optim._muon import muon
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
+from dlion_sim.learning.flat import Layout
 from dlion_sim.learning.process import one_core
 
-OptimizerKind = Literal["sgd", "adam", "adamw"]
+OptimizerKind = Literal["sgd", "adam", "adamw", "muon"]
 
 Moments = list[Tensor | None]
 """The state of a rule, from earlier gradients."""
@@ -93,6 +96,64 @@ class Adam:
         )
 
 
+class Muon:
+    """Muon (Jordan et al., 2024) for hidden matrices, AdamW for the rest.
+
+    The rest are vectors, embeddings, and the last matrix, which is the output's. A convolution's weights are a matrix
+    with a row for each output channel. Updates have the root mean square of AdamW's ("match_rms_adamw"), so that both
+    share learning rate and weight decay; torch's defaults otherwise.
+    """
+
+    def __init__(self, layout: Layout, weight_decay: float) -> None:
+        self._weight_decay = weight_decay
+        self._adam = Adam(weight_decay)
+        ends = torch.tensor(layout.sizes).cumsum(0).tolist()
+        matrices = [
+            (end - prod(shape), shape[0], prod(shape[1:]))
+            for name, shape, end in zip(layout.names, layout.shapes, ends, strict=True)
+            if len(shape) > 1 and "embed" not in name
+        ]
+        self._matrices = matrices[:-1]
+        """First entry, rows and columns of each."""
+        is_other = torch.ones(layout.size, dtype=torch.bool)
+        for begin, rows, columns in self._matrices:
+            is_other[begin : begin + rows * columns] = False
+        self._others = is_other.nonzero()[:, 0]
+        """Entries of the rest, on the parameters' device once there are moments."""
+
+    def moments(self, parameters: Tensor) -> Moments:
+        """Momentum of all, of which matrices' is used; first, second and the number of steps of the others."""
+        self._others = self._others.to(parameters.device)
+        return [torch.zeros_like(parameters), *self._adam.moments(parameters[self._others])]
+
+    def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
+        """One step of each rule."""
+        momentum, *of_others = moments
+        assert momentum is not None
+        others = parameters[self._others]
+        self._adam.step(others, of_others, gradient[self._others], learning_rate)
+        parameters[self._others] = others
+        with one_core():  # Shared among several, sums of products would depend on their number.
+            muon(
+                self._views(parameters),
+                self._views(gradient),
+                self._views(momentum),
+                foreach=False,
+                lr=learning_rate,
+                weight_decay=self._weight_decay,
+                momentum=0.95,
+                nesterov=True,
+                ns_coefficients=(3.4445, -4.775, 2.0315),
+                ns_steps=5,
+                eps=1e-7,
+                adjust_lr_fn="match_rms_adamw",
+                has_complex=False,
+            )
+
+    def _views(self, flat: Tensor) -> list[Tensor]:
+        return [flat[begin : begin + rows * columns].view(rows, columns) for begin, rows, columns in self._matrices]
+
+
 class Clipped:
     """Another rule, with a gradient that is longer than `norm` shortened to it (Pascanu et al., ICML 2013)."""
 
@@ -112,13 +173,20 @@ class Clipped:
         self._rule.step(parameters, moments, gradient * part, learning_rate)
 
 
-def rule(kind: OptimizerKind, momentum: float, weight_decay: float, clip_norm: float | None = None) -> Rule:
-    """The rule by its name; `momentum` is that of sgd, and without `clip_norm` gradients are not clipped."""
+def rule(
+    kind: OptimizerKind, layout: Layout, momentum: float, weight_decay: float, clip_norm: float | None = None
+) -> Rule:
+    """The rule by its name, for parameters of that layout.
+
+    `momentum` is that of sgd; without `clip_norm` gradients are not clipped.
+    """
     match kind:
         case "sgd":
             named: Rule = Sgd(momentum, weight_decay)
         case "adam" | "adamw":
             named = Adam(weight_decay)
+        case "muon":
+            named = Muon(layout, weight_decay)
         case _:
             raise ValueError(f"unknown optimizer {kind!r}")
     return named if clip_norm is None else Clipped(named, clip_norm)

@@ -41,7 +41,7 @@ class Replica:
     ) -> None:
         self.layout = layout
         self.version = 0
-        self._rule = rule(kind, momentum, weight_decay, clip_norm)
+        self._rule = rule(kind, layout, momentum, weight_decay, clip_norm)
         self._initial_rate = learning_rate
         self._decay = decay
         self._steps = 0

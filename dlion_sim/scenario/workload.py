@@ -92,14 +92,15 @@ class CosineDecay(Model):
 class Optimizer(Model):
     """The optimizer that applies own and received gradients."""
 
-    kind: Literal["sgd", "adam", "adamw"] = "sgd"
-    """Update rule."""
+    kind: Literal["sgd", "adam", "adamw", "muon"] = "sgd"
+    """Update rule. muon: Muon for hidden matrices, adamw for the rest; at a parameter server, whose part is no matrix,
+    adamw for all."""
     learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
     """Learning rate."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Momentum of sgd; adam and adamw have their own."""
+    """Momentum of sgd; the others have their own."""
     weight_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Weight decay: L2 for sgd, decoupled for adamw; not for adam."""
+    """Weight decay: L2 for sgd, decoupled for adamw and muon; not for adam."""
     clip_norm: Annotated[float, Field(gt=0)] | None = None
     """Maximum norm of a step's gradient (clipping); at a parameter server, of its part. None: no clipping."""
     warmup: Annotated[int, Field(ge=0)] = 0
@@ -111,7 +112,7 @@ class Optimizer(Model):
     @classmethod
     def _of_sgd_only(cls, momentum: float, info: ValidationInfo) -> float:
         if momentum and info.data.get("kind") != "sgd":
-            raise ValueError("momentum is for sgd; adam and adamw have their own")
+            raise ValueError("momentum is for sgd; the others have their own")
         return momentum
 
     @field_validator("weight_decay")

@@ -10,8 +10,14 @@ from tests.learning.conftest import CPU
 from tests.rehearsal.device import MACHINE
 from tests.simulation.checkpointing.test_checkpoint import After, scenario
 
-LAYOUT = Layout(("weight", "bias"), ((3, 4), (3,)))
-RULES = [{}, {"momentum": 0.9}, {"kind": "adam"}, {"kind": "adamw", "weight_decay": 0.1, "clip_norm": 0.3}]
+LAYOUT = Layout(("weight", "bias", "out"), ((3, 4), (3,), (2, 3)))
+RULES = [
+    {},
+    {"momentum": 0.9},
+    {"kind": "adam"},
+    {"kind": "adamw", "weight_decay": 0.1, "clip_norm": 0.3},
+    {"kind": "muon"},
+]
 
 
 def gradient(number):
