@@ -63,7 +63,7 @@ class RingSum:
         self._worker, self._workers = setup.worker, setup.workers
         self._next = (setup.worker + 1) % setup.workers
         self._bodies = bodies
-        self._dtype = FLOATS[precision][1]
+        self._precision: Float = precision
         self._period = period
         self._stretches = [
             [(begin + first, begin + last) for first, last in by_bytes(end - begin, setup.workers)]
@@ -103,7 +103,7 @@ class RingSum:
         begin, end = self._stretch(before, step)
         (values,) = message.tensors
         found = message.sender, message.body, len(values), values.dtype
-        if found != (before, self._body(iteration, step, begin), end - begin, self._dtype):
+        if found != (before, self._body(iteration, step, begin), end - begin, FLOATS[self._precision][1]):
             raise MalformedMessageError("a chunk that is not the next one of the ring")
         self._arrived += 1
         following = self._take(message)
@@ -126,7 +126,7 @@ class RingSum:
 
     def _chunk(self, step: int) -> Message:
         begin, end = self._stretch(self._worker, step)
-        values = self.total[begin:end].to(self._dtype, copy=True)
+        values = self.total[begin:end].to(FLOATS[self._precision][1], copy=True)
         if self._is_sum(step):
             self.total[begin:end] = values  # The same rounding as at all others.
         return Message(self._worker, self._body(self._iteration, step, begin), (values,))
