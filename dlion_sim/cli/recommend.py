@@ -85,6 +85,14 @@ def recommend(
     ] = "",
     overrides: Overrides = [],  # noqa: B006  (only read)
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of the finalists.")] = 3,
+    effort: Annotated[
+        str | None,
+        typer.Option(
+            help="Wall time on this machine, e.g. 5min, into which candidates and seeds are to fit; others are left "
+            "out.",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the candidates.")] = False,
     jobs: Jobs = None,
     device: ComputesOn = Device.AUTO,
@@ -101,7 +109,7 @@ def recommend(
     on; finalists run with several seeds.
     Started again, it does only what is missing. Ctrl-C ends it early; completed runs are kept.
     """
-    from dlion_sim.cli.recommended import print_candidates, print_recommendation, print_time
+    from dlion_sim.cli.recommended import print_candidates, print_effort, print_recommendation, print_time
     from dlion_sim.recommend import Choices, write_recommendation
     from dlion_sim.sweep import cores, locked
 
@@ -109,6 +117,7 @@ def recommend(
     goal = None if own and deadline is None and budget is None else _goal(deadline, budget)
     options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
     options.check()
+    limit = _effort(effort, options.kind)
     if own:
         _refuse_beside_own(catalog=catalog, instances=instances, counts=counts)
     rented = None if own else catalog or CATALOG
@@ -118,13 +127,17 @@ def recommend(
     side_by_side = options.jobs or cores()
     tells = not quiet and options.kind is ExecutorKind.LOCAL
     if dry_run:
-        if tells:
+        if limit:
+            study.limit(limit, side_by_side, options.device.value)
+        elif tells:
             print_time(study, side_by_side, options.device.value, most=6, watch=2.0)
         if not quiet:
             print_candidates(study)
         return
     with locked(output) as lock:
-        if tells and not study.is_begun:
+        if limit and study.limit(limit, side_by_side, options.device.value) and not quiet:
+            print_effort(study)
+        elif tells and not study.is_begun:
             print_time(study, side_by_side, options.device.value, most=2, watch=1.0)
         is_done = _run(study, options, lock, quiet=quiet)
         if not is_done:
@@ -213,6 +226,18 @@ def _refuse_beside_own(**options: str) -> None:
     for name, value in options.items():
         if value:
             raise InputError("is about rented machines", file=f"--{name}", allowed="--machines catalog")
+
+
+def _effort(given: str | None, kind: ExecutorKind) -> float | None:
+    """The wall time (s) of --effort."""
+    if given is None:
+        return None
+    if kind is not ExecutorKind.LOCAL:
+        raise InputError("is estimated on this machine only", file="--effort", allowed="--executor local")
+    seconds = seconds_of(given, "--effort")
+    if not seconds:
+        raise InputError("no time is left", file="--effort", allowed="more than 0 s")
+    return seconds
 
 
 def _listed(text: str) -> list[str]:

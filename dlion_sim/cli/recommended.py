@@ -34,7 +34,14 @@ def print_candidates(study: Study) -> None:
     for refused in study.refused:
         print(f"{refused.name}: {refused.reason}")
     print(data_placement(study.scenario, own=study.is_own)["summary"])
+    print_effort(study)
     print(f"{len(study.candidates)} candidates")
+
+
+def print_effort(study: Study) -> None:
+    """Print what was left out to fit into a wall time, if anything was to."""
+    if study.effort:
+        print(study.effort.summary, flush=True)
 
 
 def print_time(study: Study, jobs: int, device: Literal["auto", "cpu", "cuda"], *, most: int, watch: float) -> None:
@@ -123,6 +130,8 @@ def _lines(study: Study, content: Mapping[str, Any]) -> Iterator[str]:
     yield content["data"]["summary"]
     if study.held_out_share:
         yield f"chosen by {percent(study.held_out_share)} of the training samples, held out for it: not by the test set"
+    if study.effort:
+        yield study.effort.summary
     samples = content["samples"]
     yield (
         f"{samples['simulated']:,} samples simulated for {len(study.candidates)} candidates; to the end with "

@@ -67,8 +67,8 @@ _NEVER = DURATION.format(DURATION.most)
 ALONE = "alone"
 """The system label of a single worker."""
 _ALONE = SystemVariant({"system": ALONE}, {"name": "baseline"})
-RATES = (0.25, 1.0, 4.0)
-"""Learning rates to try on own machines, relative to the scenario's."""
+RATES = (1.0, 0.25, 4.0)
+"""Learning rates to try on own machines, relative to the scenario's; the most important first."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dlion_sim.analysis.stalls.attribution import LINKS, Stalls, stalls, summary_sentence
 from dlion_sim.recommend.data_placement import data_placement
+from dlion_sim.recommend.effort import Effort
 from dlion_sim.recommend.eliminations import progress_share
 from dlion_sim.recommend.goal import Goal, best_first, compared
 from dlion_sim.recommend.observed import Observed
@@ -35,6 +36,7 @@ def document(study: Study) -> dict[str, Any]:
             "evaluated_on": "validation",
             "held_out": study.held_out_share or study.scenario.workload.validation,
         },
+        **({"effort": _effort(study.effort)} if study.effort else {}),
         "data": data_placement(study.scenario, own=study.is_own),
         "winner": _winner(study, known) if winners else None,
     }
@@ -78,6 +80,10 @@ def sentence(study: Study, known: Sequence[Option]) -> str:
     return (
         f"no candidate reaches the target ({goal.bound}): it takes {needed.takes} with {needed.candidate.in_words}{how}"
     )
+
+
+def _effort(effort: Effort) -> dict[str, Any]:
+    return {"seconds": effort.seconds, "left_out": effort.left_out, "summary": effort.summary}
 
 
 def _winner(study: Study, known: Sequence[Option]) -> dict[str, Any]:

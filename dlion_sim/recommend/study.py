@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -11,6 +10,8 @@ from typing import Literal
 
 from dlion_sim.errors import InputError
 from dlion_sim.recommend.candidates import VALIDATION, Candidate, Choices, Refused, candidates
+from dlion_sim.recommend.effort import Effort, fitted, read_effort, write_effort
+from dlion_sim.recommend.given import own_goal, scenario_of, target_of
 from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import options
@@ -18,7 +19,7 @@ from dlion_sim.recommend.race import FINALISTS, Race, Start
 from dlion_sim.recommend.sensitivity import Counterfactual, counterfactuals
 from dlion_sim.results import FolderLock
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
-from dlion_sim.scenario import DURATION, Scenario, from_data, tariff
+from dlion_sim.scenario import DURATION
 from dlion_sim.sweep import Base, Estimate, Found, Job, Point, State, check, estimate, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
@@ -42,10 +43,10 @@ class Study:
         self.base = base
         self.is_own = choices.catalog is None
         self.scenario = scenario = scenario_of(base, own=self.is_own)
-        self.goal = goal = _own_goal(scenario, goal) if self.is_own or goal is None else goal
+        self.goal = goal = own_goal(scenario, goal) if self.is_own or goal is None else goal
         self.seeds = seeds
         self.output = output
-        self.target = _target(scenario)
+        self.target = target_of(scenario)
         found, self.refused = candidates(base, scenario, choices)
         free = [each for each in found if goal.budget is not None and not each.per_hour]
         self.refused += [Refused(each.name, _FREE) for each in free]
@@ -53,6 +54,8 @@ class Study:
         if not found:
             raise InputError(f"{free[0].name} {_FREE}", file=base.file, allowed="a deadline, or prices")
         self.race = Race(found, goal, scenario.workload.evaluate_every, seeds, self.observe)
+        self.effort: Effort | None = None
+        """What was left out to fit into a wall time."""
         self.counterfactuals: list[Counterfactual] = []
         """Of the winner, once known."""
 
@@ -77,12 +80,30 @@ class Study:
             return error
         return None
 
+    def limit(self, seconds: float, jobs: int, device: Device) -> Effort:
+        """Leave out candidates and seeds so that it fits into a wall time, as chosen when the study began.
+
+        Raises InputError if no run can be started.
+        """
+        chosen = read_effort(self.output, self.candidates, self.seeds, seconds)
+        if chosen is None:
+            per_run = self.takes(jobs, device, most=3, watch=1.0).high / len(self.candidates)
+            changes = len(counterfactuals(self.scenario, self.candidates[0], 0.0))
+            chosen = fitted(self.candidates, self.seeds, changes, max(per_run, 1e-6), seconds)
+        self.effort = chosen
+        self.seeds = self.race.seeds = chosen.seeds
+        self.candidates = self.race.candidates = [each for each in self.candidates if each.name in chosen.candidates]
+        return chosen
+
     def run(self, execute: Execute, device: Device) -> bool:
         """Do all missing simulations of the study; returns whether it was not interrupted.
 
         Once there is a winner, checkpoints, which take most of the space, are removed. Raises InputError for runs of
         another scenario in the folder, and if all candidates fail.
         """
+        if self.effort:
+            self.output.mkdir(parents=True, exist_ok=True)
+            write_effort(self.output, self.effort)
         for rung in self.race.rungs():
             if not self._execute(execute, rung.title, rung.starts, device):
                 return False
@@ -155,7 +176,9 @@ class Study:
         """The observation of a run, or why it failed. Raises InputError if it cannot be read."""
         found = self._found(start)
         if found.run is None or found.state is State.FAILED:
-            return str(found.run.manifest.get("problem", "")) if found.run else "there is no run"
+            if found.run is None:
+                return "there is no run"
+            return str(found.run.manifest.get("problem") or found.run.outcome["stopped_by"])
         return Observed.of(found.run, self.target, start.until)
 
     @property
@@ -189,44 +212,3 @@ def _is_done(found: Found, until: float) -> bool:
     if found.state is State.INTERRUPTED and found.run is not None and found.run.summary is not None:
         return bool(found.run.summary["virtual_seconds"] >= until * (1 - 1e-9))
     return found.state is State.DONE
-
-
-def scenario_of(base: Base, *, own: bool = False) -> Scenario:
-    """The scenario of a base. Unless its `own` machines are used, they need no prices.
-
-    Raises InputError, which does not name the file.
-    """
-    if own:
-        return from_data(base.data, folder=base.file.parent)
-    data = copy.deepcopy(base.data)
-    with suppress(AttributeError, KeyError, TypeError):  # `from_data` reports what is wrong
-        for group in (group for cloud in data["cluster"]["clouds"] for group in cloud["workers"]):
-            if "instance" not in group:
-                group.setdefault("price", 0)
-    return from_data(data, folder=base.file.parent)
-
-
-def _own_goal(scenario: Scenario, given: Goal | None) -> Goal:
-    """The goal on the scenario's own machines: without prices always the fastest."""
-    if given is None:
-        if scenario.duration is None:
-            raise InputError("the scenario has no duration", allowed="--deadline 6h, or duration: 6 h")
-        return Goal(deadline=scenario.duration, is_fastest=True)
-    if tariff(scenario) is not None:
-        return given
-    if given.deadline is None:
-        raise InputError(
-            "the machines have no prices", file="--budget", allowed="--deadline 6h, or a price: of each of the workers"
-        )
-    return replace(given, is_fastest=True)
-
-
-def _target(scenario: Scenario) -> float:
-    target = scenario.target if scenario.target_accuracy is None else scenario.target_accuracy
-    if target is None:
-        raise InputError(
-            "there is no target",
-            path="target_accuracy",
-            allowed="`target_accuracy`, e.g. 80, or one in the scenario",
-        )
-    return target

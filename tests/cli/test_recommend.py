@@ -13,6 +13,7 @@ from dlion_sim.cli.recommend import CATALOG
 from dlion_sim.recommend import SYSTEMS
 from dlion_sim.results import Run
 from dlion_sim.scenario import CATALOGS
+from dlion_sim.sweep import Estimate
 from tests.at_once import AtOnce
 from tests.cli.test_bad_input import fails_with_one_line
 from tests.command import dlion
@@ -140,6 +141,11 @@ def test_own_machines_need_no_bound_and_no_prices(capsys, monkeypatch, here):
     plan = capsys.readouterr().out
     assert re.search(r"system +┃ learning rate +┃\n", plan)
     assert plan.endswith("3 candidates\n")
+    monkeypatch.setattr("dlion_sim.recommend.study.estimate", lambda *_, **__: Estimate(15.0, 15.0, 30.0))
+    assert dlion(monkeypatch, *OWN, "--effort", "10s", "--dry-run") == 0
+    plan = capsys.readouterr().out
+    assert "effort 10 s: 2 of 3 candidates, 1 of 1 seeds" in plan
+    assert plan.endswith("2 candidates\n")
     assert dlion(monkeypatch, *OWN) == 0
     said = capsys.readouterr().out
     headings = next(line for line in said.splitlines() if "learning rate" in line and "WAN bytes" in line)
@@ -159,6 +165,9 @@ def test_own_machines_need_no_bound_and_no_prices(capsys, monkeypatch, here):
     [
         (["--instances", "middle"], "--instances: is about rented machines"),
         (["--counts", "2"], "--counts: is about rented machines"),
+        (["--effort", "0 s"], "--effort: no time is left"),
+        (["--effort", "soon"], "--effort: 'soon' is not a duration"),
+        (["--effort", "5min", "--executor", "ray"], "--effort: is estimated on this machine only"),
         (["--budget", "2"], "--budget: the machines have no prices; allowed: --deadline 6h"),
         (["--set", "target_accuracy=null"], "there is no target"),
     ],

@@ -35,7 +35,7 @@ def test_candidates_are_systems_and_learning_rates_on_the_machines_of_the_scenar
     assert {each.labels["learning_rate"] for each in study.candidates} == {"0.0125", "0.05", "0.2"}
     assert len(study.candidates) == 9 * 3
     first = study.candidates[0]
-    assert first.in_words == "dlion, n min 0.85, learning rate 0.0125"
+    assert first.in_words == "dlion, n min 0.85, learning rate 0.05"
     for each in study.candidates:
         scenario = each.point(study.base, 1).scenario()
         assert scenario.cluster == study.scenario.cluster
