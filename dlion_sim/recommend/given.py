@@ -31,13 +31,13 @@ def own_goal(scenario: Scenario, given: Goal | None) -> Goal:
     """The goal on the scenario's own machines: without prices always the fastest."""
     if given is None:
         if scenario.duration is None:
-            raise InputError("the scenario has no duration", allowed="--deadline 6h, or duration: 6 h")
+            raise InputError("the scenario has no duration", allowed="`deadline` 6h, or duration: 6 h")
         return Goal(deadline=scenario.duration, is_fastest=True)
     if tariff(scenario) is not None:
         return given
     if given.deadline is None:
         raise InputError(
-            "the machines have no prices", file="--budget", allowed="--deadline 6h, or a price: of each of the workers"
+            "the machines have no prices", file="`budget`", allowed="`deadline` 6h, or a price: of each of the workers"
         )
     return replace(given, is_fastest=True)
 

@@ -72,7 +72,7 @@ BAD_VALUES = [
     (
         "system",
         "dlionn",
-        ["system", "'dlionn'", "did you mean 'dlion'", "allowed: adpsgd, ako, baseline, diloco, dlion"],
+        ["system", "'dlionn'", "did you mean 'dlion'", "allowed: adpsgd, ako, "],
     ),
     ("system", {"name": "dlion", "exchange": "most"}, ["system.exchange", "'most'", "max_n"]),
     ("system", {"name": "dlion", "exchange": {"n_mim": 1}}, ["system.exchange", "'n_mim'", "'n_min'"]),

@@ -81,8 +81,8 @@ def test_with_prices_the_goals_are_those_of_rented_machines(tmp_path):
 @pytest.mark.parametrize(
     ("goal", "keys", "words"),
     [
-        (Goal(budget=1.0), {}, "the machines have no prices.*--deadline"),
-        (None, {"duration": None, "iterations": 5}, "has no duration.*--deadline 6h"),
+        (Goal(budget=1.0), {}, "the machines have no prices.*`deadline`"),
+        (None, {"duration": None, "iterations": 5}, "has no duration.*`deadline` 6h"),
         (None, {"target_accuracy": None}, "there is no target.*`target_accuracy`, e.g. 80"),
     ],
 )

@@ -43,7 +43,7 @@ INVALID = [
     (
         "workload.optimizer.kind=sdg",
         "workload.optimizer.kind",
-        ["'sdg' is unknown; did you mean 'sgd'?", "'sgd', 'adam' or"],
+        ["'sdg' is unknown; did you mean 'sgd'?", "'sgd', 'adam', 'adamw' or"],
     ),
     ("workload.optimizer.learning_rate=fast", "workload.optimizer.learning_rate", ["a number, not 'fast'"]),
     ("workload.optimizer={kind: adam, momentum: 0.9}", "workload.optimizer.momentum", ["momentum is for sgd"]),
