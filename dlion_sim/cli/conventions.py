@@ -20,7 +20,10 @@ WHY_NO_EXCHANGE = "it says nothing of the system (is the run too short for an ex
 """Note on a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
-_SAME_NAME = "budget deadline address catalog delays device force instances names output port rank receivers resume senders target x y"
+_SAME_NAME = (
+    "address budget catalog deadline delays device force instances names output port rank receivers resume senders "
+    "target x y"
+)
 _OPTIONS = {
     "addresses": "--peers",
     "overrides": "--set",
