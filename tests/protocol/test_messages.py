@@ -11,6 +11,9 @@ from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.exchange.parameter_server import Push
 from dlion_sim.protocol.exchange.periodic import Moved, MovedChunk
 from dlion_sim.protocol.exchange.ring_sum import Chunk
+from dlion_sim.protocol.exchange.sgp import Pushed
+from dlion_sim.protocol.exchange.sparse_loco import Packed
+from dlion_sim.protocol.exchange.streaming_diloco import Fragment
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
 from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Mixed, Weights, decode
 
@@ -114,6 +117,14 @@ def test_noise_is_refused(noise):
         Message(0, Moved(1, 1), (torch.zeros(P),)),  # and movements are not
         Message(0, Moved(1, 1), (torch.zeros(P + 1).half(),)),
         Message(0, MovedChunk(1, 1), (torch.zeros(3, dtype=torch.int32),)),
+        Message(0, Moved(1, 1), (torch.zeros(2), torch.zeros(P, dtype=torch.uint8))),  # one scale is enough
+        Message(0, Fragment(1, 1), (torch.zeros(P + 1),)),
+        Message(0, Fragment(1, 1), (torch.zeros(1), torch.zeros(P + 1, dtype=torch.uint8))),
+        Message(0, Packed(1, 1), (torch.zeros(3), torch.zeros(4, dtype=torch.uint8))),  # there are four levels
+        Message(0, Packed(1, 1), (torch.zeros(4), torch.zeros(2 * P + 1, dtype=torch.uint8))),
+        Message(0, Pushed(1, 1, share=0.0), (torch.zeros(P),)),  # no weight
+        Message(0, Pushed(1, 1, share=float("nan")), (torch.zeros(P),)),
+        Message(0, Pushed(1, 1, share=0.5), (torch.zeros(P - 1),)),
         Message(0, ComputeProfile(float("nan"), 1.0, 5)),
         Message(0, ComputeProfile(0.0, 0.0, 5)),
     ],

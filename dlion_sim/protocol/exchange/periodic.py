@@ -28,7 +28,7 @@ class Moved(Contribution, frozen=True, array_like=True):
     stage: ClassVar[Stage | None] = None
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
-        return are_encoded(shapes, parameters)
+        return are_encoded(shapes, parameters) and [code for code, _ in shapes] != ["f4"]
 
 
 class MovedChunk(Chunk, frozen=True, array_like=True):

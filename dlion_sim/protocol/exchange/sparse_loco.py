@@ -33,10 +33,7 @@ class Packed(Contribution, frozen=True, array_like=True):
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
         return (
-            len(shapes) == 2
-            and shapes[0] == ("f4", LEVELS)
-            and shapes[1][0] == "u1"
-            and shapes[1][1] <= 2 * parameters + 2
+            len(shapes) == 2 and shapes[0] == ("f4", LEVELS) and shapes[1][0] == "u1" and shapes[1][1] <= 2 * parameters
         )
 
 
