@@ -11,28 +11,20 @@ from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.exchange.moshpit import grid
 from dlion_sim.scenario import SystemSpec
 from dlion_sim.streams import stream
-from tests.protocol.joined import random_delays, run, team
+from tests.protocol.joined import noise, noisy, random_delays, run, team
 
 RATE = 0.1
 
 
-def gradient(worker, iteration):
-    return torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration))
-
-
-def noise(worker, batch_size):
-    return 1.0, gradient(worker.setup.worker, worker.iteration)
-
-
 def gradients(count, iteration):
-    return np.stack([gradient(worker, iteration).numpy() for worker in range(count)]).astype(float)
+    return np.stack([noise(worker, iteration).numpy() for worker in range(count)]).astype(float)
 
 
 def parameters(workers):
     return np.stack([worker.replica.parameters.numpy() for worker in workers])
 
 
-def trained(system, count, iterations, seed, gradient_of=noise):
+def trained(system, count, iterations, seed, gradient_of=noisy):
     workers = team(system, count, iterations=iterations)
     run(workers, gradient_of, delays=random_delays(seed, unequal=True))
     return workers
@@ -70,7 +62,7 @@ def test_overlapped_push_sum_conserves_numerators_and_weights_under_way():
     system = {"name": "sgp", "synchronization": {"kind": "bounded_staleness", "staleness": 3}}
     workers = team(system, 5, iterations=200)
     for index, worker in enumerate(workers):
-        worker.replica.parameters.copy_(gradient(index, 0))
+        worker.replica.parameters.copy_(noise(index, 0))
     mean = gradients(5, 0).mean(axis=0)
     run(workers, lambda worker, batch_size: (1.0, torch.zeros(6)), delays=random_delays(3, unequal=True))
     np.testing.assert_allclose(parameters(workers), np.broadcast_to(mean, (5, 6)), atol=1e-3)
@@ -113,7 +105,7 @@ def test_a_full_grid_has_the_exact_mean_after_a_round_in_each_dimension(count, d
     system = {"name": "moshpit", "exchange": {"period": 1, "dimensions": dimensions}}
     workers = team(system, count, iterations=dimensions)
     for index, worker in enumerate(workers):
-        worker.replica.parameters.copy_(gradient(index, 0))
+        worker.replica.parameters.copy_(noise(index, 0))
     run(workers, lambda worker, batch_size: (1.0, torch.zeros(6)), delays=random_delays(4, unequal=True))
     mean = gradients(count, 0).mean(axis=0)
     np.testing.assert_allclose(parameters(workers), np.broadcast_to(mean, (count, 6)), atol=1e-6)

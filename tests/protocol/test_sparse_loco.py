@@ -9,17 +9,9 @@ from hypothesis import strategies as st
 from dlion_sim.protocol.events import MessageArrived
 from dlion_sim.protocol.exchange.sparse_loco import CHUNK, Packed, pack, unpack
 from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
-from tests.protocol.joined import random_delays, run, team
+from tests.protocol.joined import noise, noisy, random_delays, run, team
 
 RATE = 0.1
-
-
-def gradient(worker, iteration):
-    return torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration))
-
-
-def noise(worker, batch_size):
-    return 1.0, gradient(worker.setup.worker, worker.iteration)
 
 
 def selected(values, density):
@@ -66,10 +58,10 @@ def test_zeros_are_sent_as_zeros():
 def test_it_does_what_the_definition_says(count, density, decay, seed):
     exchange = {"period": 3, "density": density, "decay": decay, "outer_learning_rate": 0.7}
     workers = team({"name": "sparse_loco", "exchange": exchange}, count, iterations=12)
-    run(workers, noise, delays=random_delays(seed, unequal=True))
+    run(workers, noisy, delays=random_delays(seed, unequal=True))
     start, theta, residual = np.zeros(6), np.zeros((count, 6)), np.zeros((count, 6))
     for iteration in range(12):
-        theta -= RATE * np.stack([gradient(worker, iteration).numpy() for worker in range(count)])
+        theta -= RATE * np.stack([noise(worker, iteration).numpy() for worker in range(count)])
         if iteration % 3 == 2:
             residual = decay * residual + start - theta
             sent = np.stack([selected(each, density) for each in residual])
@@ -84,8 +76,8 @@ def test_what_is_not_sent_comes_later():
     """Without decay, what was sent and what remains are together all that a worker has moved."""
     exchange = {"period": 1, "density": 0.2, "decay": 1.0}
     (worker,) = team({"name": "sparse_loco", "exchange": exchange}, 1, iterations=40)
-    moved = -RATE * sum(gradient(0, iteration) for iteration in range(40))
-    run([worker], noise)
+    moved = -RATE * sum(noise(0, iteration) for iteration in range(40))
+    run([worker], noisy)
     remains = worker.choices.exchange._residual
     torch.testing.assert_close(worker.replica.parameters - remains, moved, atol=1e-4, rtol=0)
 

@@ -11,26 +11,18 @@ from dlion_sim.learning.flat import Layout
 from dlion_sim.protocol.events import MessageArrived
 from dlion_sim.protocol.exchange.streaming_diloco import Fragment, fragments_of
 from dlion_sim.protocol.messages import MalformedMessageError, Message
-from tests.protocol.joined import random_delays, run, team
+from tests.protocol.joined import noise, noisy, random_delays, run, team
 
 RATE = 0.1
 FRAGMENTS = np.arange(4), np.arange(4, 6)
 """Entries of the two, one for each variable."""
 
 
-def gradient(worker, iteration):
-    return torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration))
-
-
-def noise(worker, batch_size):
-    return 1.0, gradient(worker.setup.worker, worker.iteration)
-
-
 def streaming(**parameters):
     return {"name": "streaming_diloco", "exchange": {"precision": "fp32", **parameters}}
 
 
-def trained(system, count, iterations, *, seed=0, gradients=noise):
+def trained(system, count, iterations, *, seed=0, gradients=noisy):
     workers = team(system, count, iterations=iterations)
     run(workers, gradients, delays=random_delays(seed, unequal=True))
     return np.stack([worker.replica.parameters.numpy() for worker in workers])
@@ -79,7 +71,7 @@ def test_it_does_what_the_definition_says(count, delay, alpha, eager, precision,
     former = np.zeros((count, 6))
     delay = 0 if eager else delay
     for steps in range(1, 19):
-        theta = theta - RATE * np.stack([gradient(worker, steps - 1).numpy() for worker in range(count)])
+        theta = theta - RATE * np.stack([noise(worker, steps - 1).numpy() for worker in range(count)])
         if (steps + delay) % 3 == 0:
             sent = phi - theta
         if steps % 3 == 0:

@@ -7,13 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from pydantic import Field
+from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange
-from dlion_sim.protocol.messages import Mixed
+from dlion_sim.protocol.exchange.groups import GroupExchange
 from dlion_sim.protocol.systems import SYSTEMS, register
-from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.streams import stream
 
 Cells = npt.NDArray[np.intp]
@@ -23,7 +21,7 @@ _MOST_KNOWN = 64
 
 
 @register("exchange", "moshpit")
-class MoshpitExchange(Exchange):
+class MoshpitExchange(GroupExchange):
     """After each period of local steps, workers average their parameters in groups: the rows of a grid, then its
     columns, and so on.
 
@@ -33,14 +31,9 @@ class MoshpitExchange(Exchange):
     others of its group, where the paper reduces them in chunks, 2 (m - 1) / m models in a group of m.
     """
 
-    needs_everyone = True
-    joins_with_state = True
-    receives = (Mixed,)
-
-    class Parameters(ChoiceParameters):
+    class Parameters(GroupExchange.Parameters):
         """The grid."""
 
-        period: int = Field(10, ge=1, description="Iterations between averages.")
         dimensions: int = Field(2, ge=1, le=8, description="Of the grid.")
         side: int | None = Field(
             None, ge=1, description="Cells in each dimension; by default the fewest that are enough for all workers."
@@ -48,39 +41,14 @@ class MoshpitExchange(Exchange):
 
     parameters: Parameters
 
-    def senders(self, tag: int) -> Sequence[int]:
-        """The others of its group, at the end of a period."""
-        return self._group(tag) if self._ends_period(tag) else ()
+    def next_start(self, mean: Tensor) -> Tensor:
+        """The mean."""
+        return mean
 
-    def arrived(self, update: Update) -> None:
-        update.check_whole(self.setup.replica.layout.size)
-
-    def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; at the end of a period, send the parameters to the group."""
-        self.setup.replica.step(own.gradient)
-        if not self._ends_period(own.iteration):
-            return Outgoing(None, [])
-        body = Mixed(own.iteration, own.batch_size)
-        update = Update(self.setup.worker, body, (self.setup.replica.snapshot(),))
-        return Outgoing(update, [(peer, update) for peer in self._group(own.iteration) if peer in self.setup.peers])
-
-    def apply(self, incoming: Incoming) -> int:
-        """At the end of a period, the mean of the group."""
-        if incoming.own is None:
-            return 0
-        updates = sorted([incoming.own, *incoming.received], key=lambda update: update.sender)
-        total = sum((update.tensors[0] for update in updates), torch.zeros_like(self.setup.replica.parameters))
-        self.setup.replica.write(0, total / len(updates))
-        return len(incoming.received)
-
-    def _ends_period(self, iteration: int) -> bool:
-        return (iteration + 1) % self.parameters.period == 0
-
-    def _group(self, iteration: int) -> Sequence[int]:
-        """The others of its group."""
+    def group(self, number: int) -> Sequence[int]:
+        """Those of its row or column."""
         workers, dimensions = self.setup.workers, self.parameters.dimensions
         side = self.parameters.side or next(m for m in range(1, workers + 1) if m**dimensions >= workers)
-        number = (iteration + 1) // self.parameters.period
         cells = grid(self.setup.seed, workers, side, dimensions, number)
         others = np.delete(np.arange(dimensions), number % dimensions)
         same = (cells[:, others] == cells[self.setup.worker, others]).all(axis=1)

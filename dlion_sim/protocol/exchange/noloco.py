@@ -8,15 +8,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.messages import Mixed
+from dlion_sim.protocol.choices import Setup
+from dlion_sim.protocol.exchange.groups import GroupExchange
 from dlion_sim.protocol.systems import SYSTEMS, register
-from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.streams import stream
 
 
 @register("exchange", "noloco")
-class NoLoCoExchange(Exchange):
+class NoLoCoExchange(GroupExchange):
     """After each period of local steps: m <- a m + b mean(theta - phi) + b (mean(phi) - phi_i), phi_i <- phi_i + m,
     theta_i <- phi_i, with means over a random group.
 
@@ -25,11 +24,7 @@ class NoLoCoExchange(Exchange):
     waits for its group only, and is alone if no other one is there.
     """
 
-    needs_everyone = True
-    joins_with_state = True
-    receives = (Mixed,)
-
-    class Parameters(ChoiceParameters):
+    class Parameters(GroupExchange.Parameters):
         """Defaults: the paper's."""
 
         period: int = Field(50, ge=1, description="Iterations between exchanges.")
@@ -45,33 +40,12 @@ class NoLoCoExchange(Exchange):
         """phi."""
         self._momentum = torch.zeros_like(self._start)
 
-    def senders(self, tag: int) -> Sequence[int]:
-        """The others of its group, at the end of a period."""
-        return self._group(tag) if self._ends_period(tag) else ()
-
-    def arrived(self, update: Update) -> None:
-        update.check_whole(self.setup.replica.layout.size)
-
-    def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; at the end of a period, send the parameters to the group."""
-        self.setup.replica.step(own.gradient)
-        if not self._ends_period(own.iteration):
-            return Outgoing(None, [])
-        body = Mixed(own.iteration, own.batch_size)
-        update = Update(self.setup.worker, body, (self.setup.replica.snapshot(),))
-        return Outgoing(update, [(peer, update) for peer in self._group(own.iteration) if peer in self.setup.peers])
-
-    def apply(self, incoming: Incoming) -> int:
-        """At the end of a period, the outer step."""
-        if incoming.own is None:
-            return 0
-        updates = sorted([incoming.own, *incoming.received], key=lambda update: update.sender)
-        mean = sum((update.tensors[0] for update in updates), torch.zeros_like(self._start)) / len(updates)
+    def next_start(self, mean: Tensor) -> Tensor:
+        """phi after the outer step."""
         rate, momentum = self.parameters.outer_learning_rate, self.parameters.outer_momentum
         self._momentum.mul_(momentum).add_(mean - self._start, alpha=rate)
         self._start += self._momentum
-        self.setup.replica.write(0, self._start)
-        return len(incoming.received)
+        return self._start
 
     def state(self) -> Sequence[Tensor]:
         """phi and m."""
@@ -81,13 +55,11 @@ class NoLoCoExchange(Exchange):
         for own, other in zip((self._start, self._momentum), tensors, strict=True):
             own.copy_(other)
 
-    def _ends_period(self, iteration: int) -> bool:
-        return (iteration + 1) % self.parameters.period == 0
-
-    def _group(self, iteration: int) -> Sequence[int]:
-        """The others of its group."""
+    def group(self, number: int) -> Sequence[int]:
+        """Drawn for this exchange."""
         workers, me = self.setup.workers, self.setup.worker
         groups = max(1, workers // self.parameters.group)
+        iteration = number * self.parameters.period - 1
         shuffled = stream(self.setup.seed, "noloco", iteration).permutation(workers).tolist()
         place = shuffled.index(me) % groups
         return [worker for worker in shuffled[place::groups] if worker != me]
