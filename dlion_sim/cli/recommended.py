@@ -126,7 +126,7 @@ def _lines(study: Study, content: Mapping[str, Any]) -> Iterator[str]:
         yield f"{winner['stalls']['summary']}"
         if content["next_best"]:
             yield f"next best: {content['next_best']['in_words']}: {content['next_best']['why']}"
-        yield from (f"{each['with']}: {each['summary']}" for each in content["sensitivity"])
+        yield from (f"with {each['with']}: {each['summary']}" for each in content["sensitivity"])
     yield content["data"]["summary"]
     if study.held_out_share:
         yield f"chosen by {percent(study.held_out_share)} of the training samples, held out for it: not by the test set"

@@ -59,7 +59,7 @@ def _without(scenario: Scenario, winner: Candidate, name: str) -> tuple[str, Can
     labels = {}
     if _workers(scenario, others) == 1:
         values["system"], labels = {"name": "baseline"}, {"system": ALONE}
-    what = f"without {name}" + (", a single worker" if labels else "")
+    what = f"all clouds but {name}" + (", a single worker" if labels else "")
     return what, _with(winner, f"without-{name}", values, -saved, **labels)
 
 

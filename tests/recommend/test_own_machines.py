@@ -105,8 +105,8 @@ def test_changes_of_links_clouds_machines_and_batch_size_are_simulated(tmp_path)
     changes = {each["with"]: each for each in content["sensitivity"]}
     assert [*changes] == [
         "twice the WAN",
-        "without east, a single worker",
-        "without west",
+        "all clouds but east, a single worker",
+        "all clouds but west",
         "one more machine in east",
         "one more machine in west",
         "twice the batch size (32)",
@@ -121,7 +121,7 @@ def test_changes_of_links_clouds_machines_and_batch_size_are_simulated(tmp_path)
         )
     scenarios = {each.what: each.start.candidate.point(study.base, 1).scenario() for each in study.counterfactuals}
     assert [len(scenarios[what].cluster.workers) for what in [*changes][:5]] == [3, 1, 2, 4, 4]
-    assert [cloud.name for cloud in scenarios["without east, a single worker"].cluster.clouds] == ["west"]
+    assert [cloud.name for cloud in scenarios["all clouds but east, a single worker"].cluster.clouds] == ["west"]
     prices = {each.what: each.start.candidate.per_hour for each in study.counterfactuals}
     assert [prices[what] for what in [*changes][:5]] == [1.5, 0.5, 1.0, 2.0, 2.0]
 
@@ -141,7 +141,7 @@ def test_with_more_clouds_the_paths_of_each_are_doubled_apart(tmp_path):
     ways = [("east", "west"), ("west", "east"), ("east", "north"), ("west", "north")]
     assert [of_east.wan_path(*way)[0].value_at(0) for way in ways] == [2e6, 8e6, 8e6, 4e6]
     assert {of_east.wan_path(*way)[1] for way in ways} == {0.06}
-    rest = found["without north"].cluster
+    rest = found["all clouds but north"].cluster
     assert [rest.wan_path(*way)[0].value_at(0) for way in ways[:2]] == [1e6, 4e6]
     assert [rest.wan_loss(*way) for way in ways[:2]] == [0.01, 0.0]
 
@@ -156,7 +156,9 @@ def test_owners_keep_their_clouds_and_unlimited_links_are_not_doubled(tmp_path):
 def test_only_the_clouds_with_most_workers_are_changed(tmp_path):
     clouds = [{"name": f"c{count}", "workers": [{"count": count}]} for count in range(1, 7)]
     found = changes_of(tmp_path, cluster={**OWN["cluster"], "clouds": clouds})
-    assert [what for what in found if what.startswith("without")] == [f"without c{count}" for count in (3, 4, 5, 6)]
+    assert [what for what in found if what.startswith("all clouds but")] == [
+        f"all clouds but c{count}" for count in (3, 4, 5, 6)
+    ]
 
 
 def test_an_invalid_change_is_reported(tmp_path):
@@ -164,5 +166,5 @@ def test_an_invalid_change_is_reported(tmp_path):
     study = own_study(tmp_path, systems=["local_sgd"], seeds=1, availability=outage)
     assert study.run(in_this_process, "cpu")
     content = write_recommendation(study)
-    (without,) = (each for each in content["sensitivity"] if each["with"] == "without west")
+    (without,) = (each for each in content["sensitivity"] if each["with"] == "all clouds but west")
     assert without["summary"].startswith("not simulated: ")
