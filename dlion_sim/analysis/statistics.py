@@ -59,13 +59,13 @@ class Duration:
         return "before training" if self.is_untrained else f"{'<= ' * self.coarse}{self.seconds:g} s"
 
 
-def mean_of(values: Sequence[float]) -> Estimate:
-    """The mean, with its t-interval for two values or more."""
+def mean_of(values: Sequence[float], least: float = -math.inf) -> Estimate:
+    """The mean, with its t-interval for two values or more, as far as that is not below the `least` possible value."""
     if not values:
         return Estimate()
     mean = float(np.mean(values))
     half = _half_width(values)
-    return Estimate(mean, mean - half, mean + half)
+    return Estimate(mean, max(mean - half, least), mean + half)
 
 
 def restricted_mean(durations: Sequence[Duration]) -> Estimate:
@@ -75,7 +75,7 @@ def restricted_mean(durations: Sequence[Duration]) -> Estimate:
     all were reached and some are coarse, it is an upper bound. Otherwise its interval extends at least by the mean gap
     on either side.
     """
-    mean = mean_of([each.seconds for each in durations])
+    mean = mean_of([each.seconds for each in durations], least=0.0)
     if not all(each.reached for each in durations):
         return Estimate(mean.value, bound=">")
     if any(each.coarse for each in durations):

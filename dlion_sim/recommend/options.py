@@ -120,7 +120,7 @@ def measured_option(candidate: Candidate, reached: Sequence[Observed], missed: i
     seconds = restricted_mean([observation.took for observation in reached])
 
     def until(values: Sequence[float]) -> Interval:
-        mean = mean_of(values)
+        mean = mean_of(values, least=0.0)
         return Interval(mean.value, bound=seconds.bound) if seconds.bound else mean
 
     return Option(

@@ -130,5 +130,5 @@ def test_intervals_cover_the_gap_between_evaluations():
     found = ratio(slower, same)
     assert (found.value, found.low, found.high) == (pytest.approx(2), pytest.approx(2 / 1.2), pytest.approx(2 * 1.2))
     apart = [Duration(each, reached=True, gap=2.0) for each in (10.0, 20.0, 30.0)]
-    assert restricted_mean(apart) == mean_of([10.0, 20.0, 30.0])
+    assert restricted_mean(apart) == mean_of([10.0, 20.0, 30.0], least=0.0)
     assert math.isnan(restricted_mean(apart[:1]).high)

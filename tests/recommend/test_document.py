@@ -19,9 +19,9 @@ def option(name, seconds, money):
     return Option(candidate, *numbers, seeds=1, missed=0, is_lower_bound=False)
 
 
-def observation(seconds, gap=1.0):
+def observation(seconds, gap=1.0, spent=0.0):
     took = Duration(seconds, reached=True, gap=gap)
-    return SimpleNamespace(took=took, money=1.0, wan_bytes=0.0, bytes=0.0, metric=0.9)
+    return SimpleNamespace(took=took, money=1.0 + spent, wan_bytes=spent, bytes=spent, metric=0.9)
 
 
 def sentence_of(goal, known, tied):
@@ -50,6 +50,14 @@ def test_intervals_exclude_seeds_that_missed_the_target():
     one = measured_option(candidate, reached[:1]).as_json()
     assert one["seconds"]["mean"] == 10.0
     assert math.isnan(one["seconds"]["low"])
+
+
+def test_the_interval_of_a_quantity_that_cannot_be_negative_begins_at_0():
+    """With two seeds, the half width of a t-interval is 12.7 standard errors."""
+    found = measured_option(option("small", 1.0, 1.0).candidate, [observation(10.0, spent=1.0), observation(30.0)])
+    content = found.as_json()
+    assert [content[each]["low"] for each in ("seconds", "money", "wan_bytes", "bytes")] == [0.0] * 4
+    assert content["seconds"]["high"] > 100.0
 
 
 def test_a_target_at_the_first_evaluation_is_a_bound():
