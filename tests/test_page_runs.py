@@ -12,6 +12,7 @@ from dlion_sim.calibration import machine
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.scenario import find
 from dlion_sim.simulation import simulate
+from dlion_sim.sweep.estimating import run_seconds
 from tests.calibration.steady import steady_iterations
 from tests.command import dlion
 from tests.pages import PAGES, ROOT, blocks, commands, place, put_measurements
@@ -76,6 +77,8 @@ def here(tmp_path, rented, monkeypatch):
     """A reader's folder: a scenario, a sweep and runs of one, prices, and what was measured between places."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(machine, "time_iterations", steady_iterations)
+    brief = lambda scenario, device, watch: run_seconds(scenario, device, watch / 100)  # noqa: E731
+    monkeypatch.setattr("dlion_sim.sweep.estimating.run_seconds", brief)
     (tmp_path / "my-scenario.yaml").write_text(find("quickstart").read_text())
     (tmp_path / "my-sweep.yaml").write_text(blocks(ROOT / "docs" / "sweeps.md", "yaml")[0])
     shutil.copy(ROOT / "dlion_sim" / "scenario" / "catalogs" / "aws-2020-p2p3.csv", tmp_path / "prices.csv")

@@ -21,6 +21,8 @@ from tests.live.mesh import free_addresses
 PAGE = (Path(__file__).parents[1] / "docs" / "worked-example.md").read_text()
 COMMANDS = [shlex.split(line) for line in re.findall(r"^    dlion (.*)$", PAGE, re.MULTILINE)]
 ADDRESSES = "10.0.0.1:7000,10.1.0.1:7000"
+BRIEF = ["--seconds", "0.5"]
+"""For each direction of the measured path."""
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +34,19 @@ def folder(tmp_path_factory):
         patch.setattr(machine, "time_iterations", steady_iterations)
         patch.setattr("dlion_sim.sweep.LocalProcesses", AtOnce)
         write_secret(Path("secret"))
-        Path("mine.yaml").write_text(re.search(r"```yaml\n(name: .*?)```", PAGE, re.DOTALL)[1])
+        mine = re.search(r"```yaml\n(name: .*?)```", PAGE, re.DOTALL)[1]
+        Path("mine.yaml").write_text(mine.replace("duration: 2 s", "duration: 0.5 s"))
         Path("machines.csv").write_text(re.search(r"```csv\n(.*?)```", PAGE, re.DOTALL)[1])
         free = ",".join(map(str, free_addresses(2)))
-        commands = [[part.replace(ADDRESSES, free) for part in command] for command in COMMANDS]
+        given = {ADDRESSES: free, "2 s": "0.5 s"}  # an earlier deadline
+        commands = [[given.get(part, part) for part in command] for command in COMMANDS]
         (west,) = (command for command in commands if command[:4] == ["calibrate", "node", "--rank", "1"])
         commands.remove(west)
-        with subprocess.Popen([sys.executable, "-m", "dlion_sim", *west, "-q"]) as node:
+        with subprocess.Popen([sys.executable, "-m", "dlion_sim", *west, *BRIEF, "-q"]) as node:
             for command in commands:
+                brief = BRIEF if command[:2] == ["calibrate", "node"] else []
                 quiet = [] if command[0] == "compare" else ["-q"]
-                assert dlion(patch, *command, *quiet) == 0, command
+                assert dlion(patch, *command, *brief, *quiet) == 0, command
         assert node.returncode == 0
     return folder
 
