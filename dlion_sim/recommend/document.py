@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dlion_sim.analysis.stalls.attribution import LINKS, Stalls, stalls, summary_sentence
+from dlion_sim.recommend.confidence import confidence
 from dlion_sim.recommend.data_placement import data_placement
 from dlion_sim.recommend.effort import Effort
 from dlion_sim.recommend.eliminations import progress_share
-from dlion_sim.recommend.goal import Goal, best_first, compared
+from dlion_sim.recommend.goal import Goal, compared
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import Option, front, nearest_option, of, options
-from dlion_sim.recommend.race import Race
 from dlion_sim.recommend.sensitivity import sensitivity
 from dlion_sim.recommend.study import Study
 from dlion_sim.results import participants
@@ -44,7 +44,7 @@ def document(study: Study) -> dict[str, Any]:
         content |= {
             "summary": sentence(study, known),
             "next_best": _next_best(study, known),
-            "confidence": _confidence(race, study.seeds),
+            "confidence": confidence(race, study.seeds, known),
             "sensitivity": sensitivity(race, known, study.counterfactuals),
         }
     else:
@@ -162,42 +162,6 @@ def _why_not(study: Study, best: Option | None, option: Option) -> str:
 def _order(goal: Goal, option: Option) -> tuple[bool, bool, float]:
     seconds, money = option.seconds.value, option.money.value
     return not goal.allows(seconds, money), not option.seeds, goal.objective(seconds, money)
-
-
-def _confidence(race: Race, seeds: int) -> dict[str, Any]:
-    """The number of seeds with which the winner is the best finalist."""
-    winner, *others = race.winners
-    wins = 0
-    for observation in race.successes(winner.name):
-        rivals = [
-            (other, each)
-            for other in others
-            for each in race.successes(other.name)
-            if _seed(each) == _seed(observation)
-        ]
-        (first, _), *_ = best_first(
-            [(winner, observation), *rivals], lambda one: race.resources(one[0], one[1].seconds, one[1].money)
-        )
-        wins += first is winner
-    reached = len(race.successes(winner.name))
-    return {
-        "seeds": seeds,
-        "reaches_the_target": reached,
-        "wins": wins,
-        "against": [each.name for each in others],
-        "summary": _of_seeds(seeds, reached, len(race.winners), wins),
-    }
-
-
-def _of_seeds(seeds: int, reached: int, last: int, wins: int) -> str:
-    if seeds == 1:
-        return "only one seed was tried, so the variation over seeds is unknown"
-    best = f", and is the best of the last {last} with {wins}" if last > 1 else ""
-    return f"it reaches the target with {reached} of {seeds} seeds{best}"
-
-
-def _seed(observation: Observed) -> int:
-    return int(observation.run.manifest["seed"])
 
 
 def _needed(study: Study, known: Sequence[Option]) -> Mapping[str, Any] | None:
