@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlion_sim.cli.conventions import FAILED
+from dlion_sim.cli.conventions import FAILED, print_early_ends
 from dlion_sim.cli.options import Target
 from dlion_sim.errors import InputError
 
@@ -66,6 +66,7 @@ def compare(
             faults.append(error)
     if catalog is not None:
         opened = [at_prices_of(run, catalog) for run in opened]
+    print_early_ends(opened)
     if opened:
         print_comparison(opened, target, format_)
     for fault in faults:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,15 @@ def why_no_exchange(run: Run) -> str:
     exchange = system.get("exchange") if isinstance(system, dict) else None
     period = exchange.get("period") if isinstance(exchange, dict) else None
     return f"{WHY_NO_EXCHANGE[:-1]} its system exchanges every {period} iterations)" if period else WHY_NO_EXCHANGE
+
+
+def print_early_ends(runs: Iterable[Run]) -> None:
+    """A line on stderr for each run that did not end, with the command that continues it."""
+    from dlion_sim.results import early_end
+
+    for run in runs:
+        if how := early_end(run):
+            print(f"dlion: {run.folder} {how}", file=sys.stderr)
 
 
 def with_options(fault: str) -> str:

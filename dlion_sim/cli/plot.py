@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dlion_sim.cli.conventions import print_early_ends
 from dlion_sim.cli.options import Quiet, Target, seconds_of
 from dlion_sim.errors import InputError
 
@@ -224,8 +225,13 @@ def _groups(paths: list[Path], labels: list[str] | None = None) -> list[Group]:
     from dlion_sim.analysis import group_runs, labelled
     from dlion_sim.results import Frames
 
+    def opened(paths: list[Path]) -> list[Group]:
+        runs = Frames.of(paths).runs
+        print_early_ends(runs)
+        return group_runs(runs)
+
     if not labels:
-        return group_runs(Frames.of(paths).runs)
+        return opened(paths)
     if len(labels) != len(paths):
         raise InputError(
             f"{len(labels)} labels for {len(paths)} path{'s' * (len(paths) > 1)}",
@@ -234,17 +240,15 @@ def _groups(paths: list[Path], labels: list[str] | None = None) -> list[Group]:
         )
     if len(set(labels)) < len(labels):
         raise InputError("two labels are the same", file="--label", allowed="another one for each path")
-    return [
-        group
-        for path, label in zip(paths, labels, strict=True)
-        for group in labelled(group_runs(Frames.of([path]).runs), label)
-    ]
+    return [group for path, label in zip(paths, labels, strict=True) for group in labelled(opened([path]), label)]
 
 
 def _run(folder: Path) -> Run:
     from dlion_sim.results import Run
 
-    return Run.open(folder)
+    run = Run.open(folder)
+    print_early_ends([run])
+    return run
 
 
 def _shortest(groups: list[Group]) -> float:

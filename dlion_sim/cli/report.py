@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dlion_sim.cli.conventions import FAILED, INTERRUPTED
+from dlion_sim.cli.conventions import FAILED, INTERRUPTED, print_early_ends
 from dlion_sim.cli.options import Quiet, Target
 from dlion_sim.errors import InputError
 
@@ -41,13 +41,16 @@ def report(
     file = output or (Path(REPORT) if others else first / REPORT)
     check_free(file, force=force)
     if not others and holds_run(first):
-        page, faults = run_page(Run.open(first)), []
+        opened, faults = [Run.open(first)], []
+        page = run_page(*opened)
     else:
         collected = Collected.of(folders)
-        page, faults = many_page(collected, target), list(collected.faults.values())
+        opened, faults = list(collected.runs), list(collected.faults.values())
+        page = many_page(collected, target)
     write_page(page, file, force=force)
     if not quiet:
         print(f"report: {file}")
+    print_early_ends(opened)
     for fault in faults:
         print(f"dlion: {fault}", file=sys.stderr)
     if faults:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dlion_sim.analysis import duration_until
 from dlion_sim.analysis.stalls.attribution import stalls, summary_sentence
-from dlion_sim.results import TESTS, Run
+from dlion_sim.results import TESTS, Run, early_end
 from dlion_sim.results.numbers import in_bytes, number, of_metric
 
 _MAX_STEPS = 100_000
@@ -97,7 +97,7 @@ def _bottleneck(run: Run, metrics: pd.DataFrame) -> str:
 def _warnings(run: Run) -> Iterator[str]:
     status = run.manifest["status"]
     if status != "completed":
-        yield f"The run is {status}: results are incomplete."
+        yield f"Results are incomplete: the run {early_end(run) or status}."
     if problem := run.manifest.get("problem"):
         yield str(problem)
     if run.without_exchange:

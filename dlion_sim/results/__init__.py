@@ -1,6 +1,6 @@
 """The run folder: writing and reading."""
 
-from dlion_sim.results.caveats import is_representative, note
+from dlion_sim.results.caveats import early_end, is_representative, note
 from dlion_sim.results.cost import Cost, Tariff, cost_of
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.folder_lock import FolderLock
@@ -69,6 +69,7 @@ __all__ = [
     "TransfersRow",
     "clouds_of",
     "cost_of",
+    "early_end",
     "environment",
     "final_metric",
     "find_runs",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
 from dlion_sim.results.reading import Run
+from dlion_sim.results.run_folder import CHECKPOINT
 
 
 def note(runs: Sequence[Run]) -> str:
@@ -24,6 +26,16 @@ def note(runs: Sequence[Run]) -> str:
     caveats = [_of(caveat, some, count) for caveat, some in workers.items() if some]
     states = Counter(run.manifest["status"] for run in runs if run.manifest["status"] != "completed")
     return ", ".join([*caveats, *(_of(state, some, len(runs)) for state, some in states.items())])
+
+
+def early_end(run: Run) -> str:
+    """That a run did not end, or was interrupted, and the command that continues it; empty for other runs."""
+    ended = {"running": "did not end (killed, or still in progress)", "interrupted": "was interrupted"}
+    if (how := ended.get(run.manifest["status"])) is None:
+        return ""
+    if not (run.folder / CHECKPOINT).is_file():
+        return f"{how}; it has no checkpoint to continue from"
+    return f"{how}; dlion run --resume {shlex.quote(str(run.folder))} continues it"
 
 
 def is_representative(noted: str) -> bool:

@@ -2,13 +2,14 @@
 
 import io
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from tests.command import dlion
 from tests.made_up import made_up_run
-from tests.report.sweeps import priced_run
+from tests.report.sweeps import begun_run, priced_run
 
 ACCURACIES = (0.1, 0.3, 0.6, 0.8, 0.9)
 
@@ -102,6 +103,29 @@ def test_incomplete_runs_are_noted(capsys, monkeypatch, tmp_path):
     told = compared(capsys, monkeypatch, tmp_path)
     assert "dlion !" in told
     assert "! in part interrupted: only completed runs count here" in told
+
+
+@pytest.mark.parametrize("command", [("compare",), ("plot", "accuracy", "-o", "all.png"), ("report", "-o", "all.html")])
+def test_a_run_that_did_not_end_is_named_with_the_command_that_continues_it(capsys, monkeypatch, tmp_path, command):
+    monkeypatch.chdir(tmp_path)
+    whole = made_up_run(Path("runs/whole"), ACCURACIES)
+    begun_run(whole, Path("runs/killed"), until=20.0).close()
+    begun_run(whole, Path("runs/early"), until=10.0).close()
+    Path("runs/killed/checkpoint.pt").touch()
+    assert dlion(monkeypatch, *command, "runs") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "dlion: runs/early did not end (killed, or still in progress); it has no checkpoint to continue from",
+        "dlion: runs/killed did not end (killed, or still in progress); dlion run --resume runs/killed continues it",
+    ]
+
+
+def test_of_runs_none_of_which_ended_compare_names_how_to_continue(capsys, monkeypatch, tmp_path):
+    made_up_run(tmp_path / "run", ACCURACIES, status="interrupted")
+    (tmp_path / "run/checkpoint.pt").touch()
+    assert dlion(monkeypatch, "compare", tmp_path) == 2
+    told = capsys.readouterr().err
+    assert f"{tmp_path}/run was interrupted; dlion run --resume {tmp_path}/run continues it" in told
+    assert "none of the runs is completed" in told
 
 
 def test_a_time_after_a_long_gap_is_a_bound(capsys, monkeypatch, tmp_path):

@@ -86,7 +86,7 @@ def test_runs_of_all_kinds_have_a_page(tmp_path, what):
     assert json.loads(embedded(data))["end"] > 0
     assert {section.view for section in SECTIONS} <= {"brush", "map", *data}
     if what == "running":
-        assert "is running" in data["headline"]["warnings"][0]
+        assert "did not end (killed, or still in progress); " in data["headline"]["warnings"][0]
 
 
 def test_hostile_names_are_only_data(tmp_path):
