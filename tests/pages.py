@@ -71,6 +71,7 @@ def put_measurements(folder: Path) -> None:
     """The files of measured links that pages name: matrices, a trace with several series, iperf3's results."""
     (folder / "bandwidth.csv").write_text(_MATRIX)
     (folder / "rtt.csv").write_text(_MATRIX.replace("Mbps", "ms"))
+    (folder / "sites.csv").write_text(blocks(ROOT / "docs" / "recommend.md", "csv")[0])
     (folder / "links.csv").write_text("time_s,trace,mbit_per_s\n0,norway_bus_1,10\n1,norway_bus_1,5\n2,other,1\n")
     (folder / "iperf3-results").mkdir()
     for name in ("east-to-west.json", "west-to-east.json"):

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from dlion_sim.cli import network
+from dlion_sim.cli import network, own_scenario
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import (
     BlockFile,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 calibrate = typer.Typer(no_args_is_help=True)
 calibrate.command(cls=Hinting)(network.network)
 calibrate.command(cls=Hinting)(network.node)
+calibrate.command(cls=Hinting)(own_scenario.scenario)
 
 _FAR_OFF = 0.2
 """Relative error above which the fitted line is reported as unsuitable."""
