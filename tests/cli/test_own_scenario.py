@@ -79,13 +79,12 @@ def test_what_was_assumed_is_on_its_line(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_it_runs_and_can_be_recommended_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    written(monkeypatch, "--duration", "100 ms")
+    written(monkeypatch, "--duration", "60 ms")
     assert "assumed" not in line_of("duration:")
-    assert line_of("evaluate_every:").startswith("  evaluate_every: 1.67 ms")
+    assert line_of("evaluate_every:").startswith("  evaluate_every: 1 ms")
     assert dlion(monkeypatch, "run", "mine.yaml", "-o", "run", "-q") == 0
-    options = ["--machines", "own", "--target-accuracy", "80", "--dry-run"]
+    options = ["--machines", "own", "--target-accuracy", "80", "--dry-run", "-q"]
     assert dlion(monkeypatch, "recommend", "mine.yaml", *options, "-o", "advice") == 0
-    assert "ring_allreduce" in capsys.readouterr().out
 
 
 def test_a_measured_network_is_kept(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
