@@ -10,7 +10,7 @@ import pytest
 
 from dlion_sim.calibration import machine
 from dlion_sim.interrupts import Interrupts
-from dlion_sim.scenario import find
+from dlion_sim.scenario import Scenario, find
 from dlion_sim.simulation import simulate
 from dlion_sim.sweep.estimating import run_seconds
 from tests.calibration.steady import steady_iterations
@@ -77,7 +77,10 @@ def here(tmp_path, rented, monkeypatch):
     """A reader's folder: a scenario, a sweep and runs of one, prices, and what was measured between places."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(machine, "time_iterations", steady_iterations)
-    brief = lambda scenario, device, watch: run_seconds(scenario, device, watch / 100)  # noqa: E731
+
+    def brief(scenario: Scenario, device: str, watch: float) -> float:
+        return run_seconds(scenario, device, watch / 100)
+
     monkeypatch.setattr("dlion_sim.sweep.estimating.run_seconds", brief)
     (tmp_path / "my-scenario.yaml").write_text(find("quickstart").read_text())
     (tmp_path / "my-sweep.yaml").write_text(blocks(ROOT / "docs" / "sweeps.md", "yaml")[0])

@@ -38,7 +38,7 @@ def read_links(file: Path) -> tuple[Cluster, Mirrored]:
 def _of_yaml(file: Path) -> Cluster:
     data = read_file(file)
     if not isinstance(data, dict) or "cluster" not in data:
-        allowed = f"what `dlion calibrate network` writes, or a CSV file with the columns {_COLUMNS}"
+        allowed = f"a scenario or its network, or a CSV file with the columns {_COLUMNS}"
         raise InputError("has no cluster", file=file, allowed=allowed)
     return _checked(data["cluster"], file)
 

@@ -21,7 +21,7 @@ from dlion_sim.yaml_text import read_yaml, write_yaml
 
 Comments = dict[tuple[str | int, ...], str]
 """Comment by keys from the scenario on."""
-_MACHINE = "a device of `dlion devices` or a number of cores, e.g. gpu1=a100, lab=8cores, edge=2*t4"
+_MACHINE = "a device of `devices` or a number of cores, e.g. gpu1=a100, lab=8cores, edge=2*t4"
 _DURATION = 600.0
 _EVALUATIONS = 60
 
@@ -49,11 +49,11 @@ def own_scenario(
     for site in machines:
         if site not in names:
             problem = f"{links} has no site '{site}'{did_you_mean(site, names)}"
-            raise InputError(problem, file="--site", allowed=f"{', '.join(names)}, e.g. --site {names[0]}=8cores")
+            raise InputError(problem, file="`sites`", allowed=f"{', '.join(names)}, e.g. {names[0]}=8cores")
     for site in names:
         if site not in machines:
             problem = f"is missing for '{site}' of {links}"
-            raise InputError(problem, file="--site", allowed=f"a machine for each, e.g. --site {site}=8cores")
+            raise InputError(problem, file="`sites`", allowed=f"a machine for each, e.g. {site}=8cores")
     training = Workload(dataset=dataset, model=model)
     lasts = _DURATION if duration is None else duration
     data: dict[str, Any] = {
@@ -75,13 +75,13 @@ def own_scenario(
         data["cluster"]["wan"] = cluster.wan.model_dump(mode="json", by_alias=True, exclude_unset=True)
     comments = _assumptions(data, with_duration=duration is None)
     comments |= {("cluster", "wan", matrix, a, b): f"assumed: as from {b} to {a}" for matrix, a, b in mirrored}
-    about = f"# Written by `dlion calibrate scenario`; links from {printable(links.name)}."
-    text = f"{about} What is assumed is marked: check it.\n{_commented(write_yaml(data), comments)}"
+    about = f"# Its links are from {printable(links.name)}. What is assumed is marked: check it."
+    text = f"{about}\n{_commented(write_yaml(data), comments)}"
     try:
         from_data(read_yaml(text))
     except InputError as error:
-        option = "--duration" if error.path == "duration" else "--site"
-        raise InputError(error.problem, file=option, path=error.path, allowed=error.allowed) from None
+        argument = "`duration`" if error.path == "duration" else "`sites`"
+        raise InputError(error.problem, file=argument, path=error.path, allowed=error.allowed) from None
     return text
 
 
@@ -90,11 +90,11 @@ def _check_names(dataset: str, model: str) -> None:
     fitting = list(MODELS)
     if dataset in PUBLISHED:
         fitting = [name for name, each in MODELS.items() if PUBLISHED[dataset].input_kind in each.takes]
-    for option, given, known in (("--dataset", dataset, list(PUBLISHED)), ("--model", model, fitting)):
+    for argument, given, known in (("dataset", dataset, list(PUBLISHED)), ("model", model, fitting)):
         if given not in known and not is_reference(given):
             problem = f"'{given}' is not for {dataset}" if given in MODELS else f"'{given}' is unknown"
-            allowed = f"{', '.join(known)}, or package.module:name; e.g. {option} {known[0]}"
-            raise InputError(f"{problem}{did_you_mean(given, known)}", file=option, allowed=allowed)
+            allowed = f"{', '.join(known)}, or package.module:name"
+            raise InputError(f"{problem}{did_you_mean(given, known)}", file=f"`{argument}`", allowed=allowed)
 
 
 def _machines(sites: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
@@ -104,16 +104,16 @@ def _machines(sites: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         site, _, written = (part.strip() for part in given.partition("="))
         count, star, kind = (part.strip() for part in written.rpartition("*"))
         if not site or not kind:
-            raise InputError(f"'{given}' is not a site and its machine", file="--site", allowed=f"NAME={_MACHINE}")
+            raise InputError(f"'{given}' is not a site and its machine", file="`sites`", allowed=f"NAME={_MACHINE}")
         if star and not (count.isdecimal() and int(count)):
             problem = f"'{given}': '{count}' is not a number of machines"
-            raise InputError(problem, file="--site", allowed=f"1 or more, e.g. {site}=2*{kind}")
+            raise InputError(problem, file="`sites`", allowed=f"1 or more, e.g. {site}=2*{kind}")
         try:
             cores = CORES.parse(cores_of(kind))
         except ValueError as error:
-            raise InputError(f"'{given}': {error}", file="--site", allowed=_MACHINE) from None
+            raise InputError(f"'{given}': {error}", file="`sites`", allowed=_MACHINE) from None
         if not cores:
-            raise InputError(f"'{given}': a machine has more than 0 cores", file="--site", allowed=_MACHINE)
+            raise InputError(f"'{given}': a machine has more than 0 cores", file="`sites`", allowed=_MACHINE)
         group = {"count": int(count or 1), "compute": kind if kind in DEVICES else CORES.format(cores)}
         machines.setdefault(site, []).append(group)
     return machines
@@ -129,22 +129,17 @@ def _cloud(site: str, groups: Sequence[Mapping[str, Any]], cluster: Cluster) -> 
 
 
 def _assumptions(data: Mapping[str, Any], *, with_duration: bool) -> Comments:
+    workload, cluster = "workload", "cluster"
+    rates = "assumed; on own machines a quarter and four times it are tried too"
     comments: Comments = {
-        (
-            "workload",
-            "optimizer",
-            "learning_rate",
-        ): "assumed; on own machines a quarter and four times it are tried too",
-        ("workload", "batch_size"): "assumed",
-        ("workload", "partition"): "assumed: every machine has an equal share of the samples, of all classes",
-        ("workload", "evaluate_every"): f"assumed: a {_EVALUATIONS}th of the duration",
-        (
-            "workload",
-            "compute_time",
-        ): "assumed: a sample takes the model's FLOPs; measure with `dlion calibrate compute`",
-        ("cluster", "clouds"): "assumed: no regions and no prices, so money is left out",
-        ("cluster", "wan"): "assumed: each path has its own bandwidth",
-        ("system",): "assumed; others are tried by `dlion recommend --machines own --target-accuracy 80`",
+        (workload, "optimizer", "learning_rate"): rates,
+        (workload, "batch_size"): "assumed",
+        (workload, "partition"): "assumed: every machine has an equal share of the samples, of all classes",
+        (workload, "evaluate_every"): f"assumed: a {_EVALUATIONS}th of the duration",
+        (workload, "compute_time"): "assumed: a sample takes the model's FLOPs; better measured",
+        (cluster, "clouds"): "assumed: no regions and no prices, so money is left out",
+        (cluster, "wan"): "assumed: each path has its own bandwidth",
+        ("system",): "assumed; a recommendation tries others",
     }
     if with_duration:
         comments["duration",] = "assumed; a recommendation has to reach its target within it"
@@ -154,7 +149,7 @@ def _assumptions(data: Mapping[str, Any], *, with_duration: bool) -> Comments:
         for index, group in enumerate(cloud["workers"]):
             comments[*here, "workers", index, "nic"] = "assumed: 1 Gbps, or the site's fastest path if that is more"
             if device := DEVICES.get(group["compute"]):
-                comments[*here, "workers", index, "compute"] = f"assumed: {device.cores:g} cores (`dlion devices`)"
+                comments[*here, "workers", index, "compute"] = f"assumed: {device.cores:g} cores"
     return comments
 
 

@@ -22,13 +22,14 @@ WHY_NO_EXCHANGE = "it says nothing of the system (is the run too short for an ex
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
 _SAME_NAME = (
-    "address budget catalog deadline delays device force instances names output port rank receivers resume senders "
-    "target x y"
+    "address budget catalog dataset deadline delays device duration force instances model names output port rank "
+    "receivers resume senders target x y"
 )
 _OPTIONS = {
     "addresses": "--peers",
     "overrides": "--set",
-    **{command: f"`dlion {command}`" for command in ("plot", "run", "scenarios", "sweep")},
+    "sites": "--site",
+    **{command: f"`dlion {command}`" for command in ("devices", "plot", "run", "scenarios", "sweep")},
     "target_accuracy": "--target-accuracy",
     **{name: f"--{name}" for name in _SAME_NAME.split()},
 }

@@ -15,7 +15,7 @@ def scenario(
         Path,
         typer.Argument(
             help="A CSV file with the columns from,to,bandwidth,rtt, or bandwidth_mbps,rtt_ms; or the YAML of "
-            "`dlion calibrate network` or `node`.",
+            "`dlion calibrate network` or `node`, or a scenario, of which only the paths are read.",
             show_default=False,
         ),
     ],

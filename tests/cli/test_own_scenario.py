@@ -83,8 +83,9 @@ def test_it_runs_and_can_be_recommended_for(
     assert "assumed" not in line_of("duration:")
     assert line_of("evaluate_every:").startswith("  evaluate_every: 1 ms")
     assert dlion(monkeypatch, "run", "mine.yaml", "-o", "run", "-q") == 0
-    options = ["--machines", "own", "--target-accuracy", "80", "--dry-run", "-q"]
+    options = ["--machines", "own", "--target-accuracy", "80", "--dry-run"]
     assert dlion(monkeypatch, "recommend", "mine.yaml", *options, "-o", "advice") == 0
+    assert "ring_allreduce" in capsys.readouterr().out
 
 
 def test_a_measured_network_is_kept(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +143,7 @@ def test_bad_links_are_one_line(
         (["none.csv", *SITES, *TASK], "none.csv: is missing"),
         (
             ["machine.yaml", *SITES, *TASK],
-            "machine.yaml: has no cluster; allowed: what `dlion calibrate network` writes",
+            "machine.yaml: has no cluster; allowed: a scenario or its network",
         ),
         (["links.csv", *SITES[:4], *TASK], "--site: is missing for 'edge' of links.csv; allowed: a machine for each, "),
         (["links.csv", *SITES, "--site", "labs=8", *TASK], "--site: links.csv has no site 'labs'; did you mean 'lab'?"),
