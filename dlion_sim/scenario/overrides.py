@@ -73,8 +73,9 @@ class Override:
 
 
 def read_all(overrides: Sequence[str | Override]) -> list[Override]:
-    """All of them, text parsed."""
-    return [each if isinstance(each, Override) else Override.read(each) for each in overrides]
+    """All of them, text parsed; those of a whole part are before those inside it, which they would overwrite."""
+    parsed = [each if isinstance(each, Override) else Override.read(each) for each in overrides]
+    return sorted(parsed, key=lambda each: each.path.count("."))
 
 
 def overridden(data: Mapping[str, Any], overrides: Sequence[str | Override]) -> dict[str, Any]:

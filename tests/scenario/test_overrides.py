@@ -21,6 +21,13 @@ def test_all_entries_of_a_list_are_set_at_once() -> None:
     assert {worker.nic.up.value_at(0) for worker in cluster.cluster.workers} == {1e6}
 
 
+def test_a_part_does_not_overwrite_what_is_set_inside_it() -> None:
+    inside, whole = "system.exchange.density=0.1", "system=dlion_sparse"
+    orders = [inside, whole], [whole, inside]
+    first, second, neither = (load(find("quickstart"), overrides) for overrides in (*orders, [whole]))
+    assert first == second != neither
+
+
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
@@ -89,7 +96,7 @@ def test_a_fault_is_attributed_to_its_override_or_the_file(file: Path, data: dic
         (["workload.bogus=3", "workload.optimizer.learning_rate=0.1"], 0),
         (["workload.optimizer.learning_rate=0.1", "workload.bogus=3"], 1),
         (["workload={dataset: digits, model: mlp, batch_size: x}", "workload.optimizer.learning_rate=0.1"], 0),
-        (["cluster.clouds.0.workers.0.nic=1 Mbps", "cluster.clouds=[{name: a, workers: [{nic: 1}]}]"], 1),
+        (["cluster.clouds.0.workers.0.nic=1 Mbps", "cluster.clouds=[{name: a, workers: [{count: x}]}]"], 1),
         (["duration=3", "duration=4"], 1),
     ],
 )
