@@ -11,12 +11,13 @@ from dlion_sim.recommend.confidence import confidence
 from dlion_sim.recommend.data_placement import data_placement
 from dlion_sim.recommend.effort import Effort
 from dlion_sim.recommend.eliminations import progress_share
-from dlion_sim.recommend.goal import Goal, compared
+from dlion_sim.recommend.goal import LONGER, UNRESOLVED, Goal, compared
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import Option, front, nearest_option, of, options
 from dlion_sim.recommend.sensitivity import sensitivity
 from dlion_sim.recommend.study import Study
 from dlion_sim.results import participants
+from dlion_sim.results.numbers import in_bytes
 
 
 def document(study: Study) -> dict[str, Any]:
@@ -70,8 +71,10 @@ def sentence(study: Study, known: Sequence[Option]) -> str:
         what, by, then = words
         count = len(study.race.tied)
         of_these = f", and of {count} without a significant difference in {by} the {then}" if count > 1 else ""
-        if of_these and not best.is_priced:
-            of_these = f", though not significantly faster than {count - 1} other{'s' * (count > 2)}"
+        if not best.is_priced:
+            others = [each for each in known if each.seeds and each is not best]
+            as_fast = [each for each in others if not study.race.resolves(each.seconds.value, best.seconds.value)]
+            of_these = _as_fast(best, as_fast)
         return f"{best.candidate.in_words} is the {what}{of_these}: {best.takes} ({goal.bound})"
     needed = nearest_option(goal, known)
     if needed is None:
@@ -80,6 +83,21 @@ def sentence(study: Study, known: Sequence[Option]) -> str:
     return (
         f"no candidate reaches the target ({goal.bound}): it takes {needed.takes} with {needed.candidate.in_words}{how}"
     )
+
+
+def _as_fast(best: Option, others: Sequence[Option]) -> str:
+    """That the best, without prices, is not significantly faster than others, and the fewest bytes of one of them."""
+    if not others:
+        return ""
+    least = min(others, key=lambda each: each.wan_bytes.value)
+    words = f", though not significantly faster than {len(others)} other{'s' * (len(others) > 1)}"
+    if least.wan_bytes.value >= best.wan_bytes.value:
+        return words
+    return f"{words}, of which {least.candidate.in_words} sends {_over_wan(least, best)}"
+
+
+def _over_wan(option: Option, other: Option) -> str:
+    return f"{in_bytes(option.wan_bytes.value)} over the WAN, not {in_bytes(other.wan_bytes.value)}"
 
 
 def _effort(effort: Effort) -> dict[str, Any]:
@@ -149,10 +167,15 @@ def _why_not(study: Study, best: Option | None, option: Option) -> str:
         return elimination.reason
     assert best is not None
     money = compared(option.money.value, best.money.value, "dearer", "cheaper") if best.is_priced else ""
-    seconds = compared(option.seconds.value, best.seconds.value, "slower", "faster")
+    seconds = compared(option.seconds.value, best.seconds.value, *LONGER)
+    is_told_apart = study.race.resolves(option.seconds.value, best.seconds.value)
     first, then = (money, seconds) if study.goal.minimizes_money else (seconds, money)
     if option.candidate in study.race.tied:
         first = f"{first}, which is not significant"
+    elif first == seconds and option.seeds and not is_told_apart:
+        first = f"{first}, {UNRESOLVED}"
+    if option.seeds and not best.is_priced:
+        then = _over_wan(option, best)
     differences = f"{first}, {then}" if then else first
     if option.seeds:
         return differences

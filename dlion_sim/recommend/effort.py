@@ -45,6 +45,9 @@ def fitted(candidates: Sequence[Candidate], seeds: int, changes: int, per_run: f
     takes = per_run * (count + _extra(fewer) + changes)
     summary = f"effort {duration(seconds)}: {count} of {len(candidates)} candidates, {fewer} of {seeds} seeds, "
     summary += f"estimated to take up to {duration(takes)}"
+    tried = {each.labels["system"] for each in candidates if each.name in first}
+    if untried := sorted({each.labels["system"] for each in left_out} - tried):
+        summary += f"; systems not tried at all: {', '.join(untried)}"
     if left_out:
         more = len(left_out) - _MOST_NAMED
         summary += f"; left out: {'; '.join(each.in_words for each in left_out[:_MOST_NAMED])}"

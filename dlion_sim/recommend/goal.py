@@ -34,6 +34,9 @@ def compared(value: float, other: float, more: str, less: str) -> str:
     return f"{part}{more if difference > 0 else less}"
 
 
+LONGER = "longer", "shorter"
+"""A time compared with another one."""
+UNRESOLVED = "not significant: at most one evaluation interval"
 _HOUR = 3600.0
 
 

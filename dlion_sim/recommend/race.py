@@ -102,6 +102,10 @@ class Race:
         """The winners without a significant difference in the objective to the best, including it."""
         return tied(self._successful, self._mean)
 
+    def resolves(self, seconds: float, others: float) -> bool:
+        """Whether two times to the target differ by more than an evaluation interval."""
+        return abs(seconds - others) > self.evaluate_every * (1 + 1e-9)
+
     def successes(self, name: str) -> list[Observed]:
         """A finalist's runs that reached the target within the bound."""
         return [observation for observation in self.finals.get(name, []) if self._succeeds(observation)]

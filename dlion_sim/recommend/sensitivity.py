@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dlion_sim.recommend.candidates import ALONE, Candidate
-from dlion_sim.recommend.goal import best_first, compared, duration, spent
+from dlion_sim.recommend.goal import LONGER, UNRESOLVED, best_first, compared, duration, spent
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import Option, measured_option, of
 from dlion_sim.recommend.own_changes import doubled, own_changes
@@ -112,12 +112,12 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
 
 
 def _certainty(race: Race, winner: Candidate, first: Observed, changed: Observed) -> str:
-    """How much slower or faster a change is with the first seed, and how sure that is."""
-    how = compared(changed.seconds, first.seconds, "slower", "faster")
+    """How much longer or shorter a change takes with the first seed, and how sure that is."""
+    how = compared(changed.seconds, first.seconds, *LONGER)
     difference = abs(changed.seconds - first.seconds)
     took = [each.seconds for each in race.successes(winner.name)]
-    if difference < race.evaluate_every * (1 + 1e-9):
-        return f"{how}, not significant: at most one evaluation interval"
+    if not race.resolves(changed.seconds, first.seconds):
+        return f"{how}, {UNRESOLVED}"
     if len(took) < 2:
         return f"{how}, of unknown significance: the winner has a single seed"
     if difference <= max(took) - min(took):

@@ -12,10 +12,10 @@ from dlion_sim.recommend.goal import Goal, compared
 from dlion_sim.recommend.options import Option, measured_option
 
 
-def option(name, seconds, money):
+def option(name, seconds, money, wan_bytes=0.0):
     labels = {"instance": name, "count": "1", "system": "dlion"}
     candidate = Candidate(name, labels, {"cluster.clouds": [{"name": "east"}]}, 1.0)
-    numbers = map(mean_of, ([seconds], [money], [0.0], [0.0], [0.9]))
+    numbers = map(mean_of, ([seconds], [money], [wan_bytes], [wan_bytes], [0.9]))
     return Option(candidate, *numbers, seeds=1, missed=0, is_lower_bound=False)
 
 
@@ -25,7 +25,11 @@ def observation(seconds, gap=1.0, spent=0.0):
 
 
 def sentence_of(goal, known, tied):
-    race = SimpleNamespace(winners=[each.candidate for each in known], tied=[each.candidate for each in tied])
+    race = SimpleNamespace(
+        winners=[each.candidate for each in known],
+        tied=[each.candidate for each in tied],
+        resolves=lambda seconds, others: abs(seconds - others) > 1.0,
+    )
     return sentence(SimpleNamespace(goal=goal, race=race), known)
 
 
@@ -39,6 +43,18 @@ def test_the_summary_says_what_decided_between_tied_candidates():
         budget, known, known
     )
     assert "is the cheapest: " in sentence_of(deadline, known, known[:1])
+
+
+def test_without_prices_the_summary_names_what_is_as_fast_with_fewer_bytes():
+    known = [
+        option("first", 8.0, math.nan, 158e6),
+        option("second", 9.0, math.nan, 642e3),
+        option("third", 10.0, math.nan),
+    ]
+    assert sentence_of(Goal(deadline=60.0, is_fastest=True), known, known[:1]).endswith(
+        "is the fastest, though not significantly faster than 1 other, of which dlion on 1 second in east sends "
+        "642 kB over the WAN, not 158 MB: 8 s (deadline 60 s)"
+    )
 
 
 def test_intervals_exclude_seeds_that_missed_the_target():

@@ -43,6 +43,8 @@ def test_every_system_has_a_candidate_at_the_rate_of_the_scenario_first(candidat
 def test_too_little_time_leaves_two(candidates):
     chosen = fitted(candidates, 3, 7, per_run=10.0, seconds=1.0)
     assert (len(chosen.candidates), chosen.seeds) == (2, 1)
+    tried = {each.labels["system"] for each in candidates if each.name in chosen.candidates}
+    assert f"; systems not tried at all: {', '.join(sorted({*SYSTEMS} - tried))}; left out" in chosen.summary
     assert "estimated to take up to 90 s" in chosen.summary
 
 
