@@ -22,10 +22,13 @@ from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import LAN, WAN, Run, participants, scenario_label
 from dlion_sim.results.cost import spot_machines
 from dlion_sim.results.numbers import in_bytes, number, percent
+from dlion_sim.scenario import DURATION
 
 _LITTLE_WAITING = 0.1
 """Minimum share of a worker's time that is reported."""
 _TIMES_SHOWN, _WAITS_SHOWN = 4, 4
+_MOST_CONSTANT = 0.5
+"""Share of the compute time from which its constant part is reported."""
 _LATE_SHARE = 0.01
 """Minimum share of the compute time from which lateness is reported."""
 
@@ -113,11 +116,13 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines = [f"{virtual:g} s virtual in {summary['wall_seconds']:.1f} s, {did}; evaluation took {share:.0%}"]
     else:
         lines = [f"{summary['wall_seconds']:.1f} s, {did}"]
+        if run.manifest["way"] == "live":
+            lines.append("live: over the network of its hosts, loopback on one host, not the scenario's links")
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     if run.diverged:
         lines.append(f"diverged: {some(run.diverged)}: the {metric.name} says nothing of the system")
-    lines += [*_events(run), *_costs(summary), *_where_time_went(run), *_waits(run)]
+    lines += [*_events(run), *_costs(summary), *_constant_compute(run), *_where_time_went(run), *_waits(run)]
     times = summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
     reached = [whole(target) + _when(duration_until(run, target)) for target in _best_by_time(metric, times)]
@@ -163,6 +168,18 @@ def _costs(summary: Mapping[str, Any]) -> Iterator[str]:
     if "co2_kg" in cost:
         parts.append(f"{number(cost['co2_kg'])} kg CO2")
     yield f"cost {number(cost['total'])}: {', '.join(parts)}"
+
+
+def _constant_compute(run: Run) -> Iterator[str]:
+    """That most of the computing is the part which is the same on all machines, where machines differ."""
+    given = run.scenario.get("workload", {}).get("compute_time", {}).get("alpha")
+    mean = run.iterations()["compute_seconds"].mean()
+    groups = [group for cloud in run.scenario.get("cluster", {}).get("clouds", []) for group in cloud["workers"]]
+    if run.is_virtual and given and len({str(group.get("compute")) for group in groups}) > 1:
+        share = DURATION.parse(given) / mean
+        if share > _MOST_CONSTANT:
+            alpha = f"`workload.compute_time.alpha` ({given})"
+            yield f"{min(share, 1):.0%} of the computing time is {alpha}, which does not depend on the machine"
 
 
 def _where_time_went(run: Run) -> Iterator[str]:
@@ -227,6 +244,8 @@ def _events(run: Run) -> Iterator[str]:
     path_lines = [f"{path} {_times(spans, end)}" for path, spans in down.items() if any(clipped(spans, 0, end))]
     if path_lines:
         yield f"paths down: {some(path_lines)}"
+    if not (away or path_lines) and "availability" in run.scenario:
+        yield f"no outage of `availability` began within the run's {number(end)} s"
     yield from _spot(run, away, end)
 
 
@@ -272,7 +291,8 @@ def _spot(run: Run, away: Mapping[str, Sequence[Interval]], end: float) -> Itera
         gone = math.fsum(until - since for name in machines for since, until in clipped(away.get(name, ()), 0.0, end))
         hours = len(machines) * end / _HOUR
         there = f"{number(hours - gone / _HOUR)} of {number(hours)} hours"
-        yield f"spot: {_counted(len(machines), 'machine')}, there for {there}"
+        none = "" if gone else "; no preemption: those are what `availability` simulates"
+        yield f"spot: {_counted(len(machines), 'machine')}, there for {there}{none}"
 
 
 def _counted(count: int, what: str) -> str:

@@ -1,18 +1,35 @@
 """The report of a run on the terminal."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from dlion_sim.cli.run_report import run_report
+from dlion_sim.results import Run
 from tests.made_up import AWAY, made_up_run
+
+TARIFF = {
+    "per_hour": [1.0, 1.0],
+    "step": 1.0,
+    "least": 0.0,
+    "egress": None,
+    "watts": None,
+    "carbon": None,
+    "spot": [True, False],
+}
 
 
 def printed(capsys, *reports) -> str:
     for report in reports:
         Console(width=300).print(report)
     return capsys.readouterr().out
+
+
+def with_scenario(run: Run, **keys) -> Run:
+    (run.folder / "scenario.yaml").write_text(json.dumps({**run.scenario, **keys}))
+    return replace(run)
 
 
 @pytest.mark.parametrize("seconds_late", [0.1, 0.3])
@@ -80,10 +97,9 @@ def test_wan_bytes_come_first(tmp_path, capsys):
 
 def test_outages_joins_lost_work_and_spot_machines_are_reported(tmp_path, capsys):
     run = made_up_run(tmp_path / "run", absent=True)
-    tariff = {"per_hour": [1.0, 1.0], "step": 1.0, "least": 0.0, "egress": None, "watts": None, "carbon": None}
     path = {"sender": "east", "receiver": "west", "begin": 5.0, "end": 7.5}
     later = {"sender": "west", "receiver": "east", "begin": 50.0, "end": None}
-    about = {"tariff": {**tariff, "spot": [True, False]}, "paths_down": [path, later]}
+    about = {"tariff": TARIFF, "paths_down": [path, later]}
     told = printed(capsys, run_report(replace(run, manifest={**run.manifest, **about}))).splitlines()
     assert "away: east/0 once, 2 s" in told
     assert "joined: once, 0.5 s after its process began on average, 4 kB of state fetched" in told
@@ -98,3 +114,27 @@ def test_an_outage_without_end_is_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("tests.made_up.AWAY", AWAY[:1])
     told = printed(capsys, run_report(made_up_run(tmp_path / "run", absent=True)))
     assert "away: east/0 once, 19 s, and at the end" in told
+
+
+def test_a_live_run_is_over_another_network(tmp_path, capsys):
+    told = printed(capsys, run_report(made_up_run(tmp_path / "live", way="live")))
+    assert "live: over the network of its hosts, loopback on one host, not the scenario's links" in told
+    assert "live:" not in printed(capsys, run_report(made_up_run(tmp_path / "simulated")))
+
+
+def test_outages_and_preemptions_that_do_not_happen_are_named(tmp_path, capsys):
+    run = made_up_run(tmp_path / "run")
+    run = replace(run, manifest={**run.manifest, "tariff": TARIFF})
+    assert "there for 0.00556 of 0.00556 hours; no preemption: those are" in printed(capsys, run_report(run))
+    assert "no outage of" not in printed(capsys, run_report(run))
+    run = with_scenario(run, availability={"workers": {"east/0": {"down": [["100 s", "200 s"]]}}})
+    assert "no outage of `availability` began within the run's 20 s" in printed(capsys, run_report(run))
+
+
+@pytest.mark.parametrize(("alpha", "cores", "said"), [("0.4 s", 8, True), ("0.2 s", 8, False), ("0.4 s", 4, False)])
+def test_a_constant_part_that_hides_differences_of_machines_is_named(tmp_path, capsys, alpha, cores, said):
+    workers = [{"compute": {"cores": 4}}, {"compute": {"cores": cores}}]
+    of_machines = {"cluster": {"clouds": [{"name": "east", "workers": workers}]}}
+    run = with_scenario(made_up_run(tmp_path), workload={"compute_time": {"alpha": alpha}}, **of_machines)
+    words = f"67% of the computing time is `workload.compute_time.alpha` ({alpha}), which does not depend on the"
+    assert (words in printed(capsys, run_report(run))) == said
