@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -39,7 +40,7 @@ def simulate(
     scenario: str | Path | Mapping[str, Any] | Scenario,
     folder: str | Path,
     *,
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str] | Mapping[str, object] = (),
     force: bool = False,
 ) -> Run:
     """Run a scenario in virtual time and return its run folder.
@@ -47,7 +48,7 @@ def simulate(
     Args:
         scenario: A YAML file, the name of a ready scenario, or a scenario's keys as they would stand in YAML.
         folder: The run folder to make.
-        overrides: Values to set before, each "dotted.path=value".
+        overrides: Values to set before, each "dotted.path=value", or by dotted path.
         force: Whether to replace a run that `folder` holds.
 
     Returns:
@@ -61,6 +62,8 @@ def simulate(
 
     if isinstance(scenario, Scenario):
         scenario = scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if isinstance(overrides, Mapping):
+        overrides = [f"{path}={json.dumps(value)}" for path, value in overrides.items()]
     match scenario:
         case Mapping():
             loaded = from_data(dict(scenario), overrides)

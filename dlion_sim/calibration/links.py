@@ -121,7 +121,8 @@ def _value(key: str, cell: str, unit: str, file: Path, line: str) -> str:
     try:
         value = quantity.parse(f"{cell} {unit}".strip())
     except ValueError as error:
-        example = "40" if unit else _CELLS[key]
+        named = "bandwidth_mbps" if key == "bandwidth" else "rtt_ms"
+        example = "40" if unit else f"{_CELLS[key]}; or name the column {named}"
         raise InputError(str(error), file=file, path=f"{line}, {key}", allowed=f"e.g. {example}") from None
     if key == "bandwidth" and not value:
         raise InputError(f"'{cell}' is no bandwidth", file=file, path=line, allowed="more than 0, e.g. 40 Mbps")

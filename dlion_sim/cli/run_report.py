@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import LAN, WAN, Run, participants, scenario_label
 from dlion_sim.results.cost import spot_machines
 from dlion_sim.results.numbers import in_bytes, number, percent
+from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import DURATION
 
 _LITTLE_WAITING = 0.1
@@ -191,12 +193,16 @@ def _where_time_went(run: Run) -> Iterator[str]:
     away = 1 - pd.Series(summary.get("availability", {}).get("up", []), dtype=float)
     if len(away) and away.max() >= max([_LITTLE_WAITING, *waiting]):
         name = run.manifest["workers"][int(str(away.idxmax()))]
-        yield f"{name} is away {away.max():.0%} of the time; see dlion stalls for the cost"
+        yield f"{name} is away {away.max():.0%} of the time; {_stalls_command(run)} shows the cost"
     elif len(waiting) and waiting.max() >= _LITTLE_WAITING:
         worst = int(str(waiting.idxmax()))
         fed = f", {shares['input'][worst]:.0%} for samples" if shares["input"][worst] >= _LITTLE_WAITING else ""
         name = run.manifest["workers"][worst]
-        yield f"{name} waits {waiting.max():.0%} of its time{fed}; see dlion stalls for the causes"
+        yield f"{name} waits {waiting.max():.0%} of its time{fed}; {_stalls_command(run)} shows the causes"
+
+
+def _stalls_command(run: Run) -> str:
+    return f"`dlion stalls {shlex.quote(str(run.folder / SCENARIO))} -o DIR`"
 
 
 def _waits(run: Run) -> Iterator[str]:

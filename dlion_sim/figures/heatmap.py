@@ -17,6 +17,7 @@ from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDTH, drawing, legend_below, time_unit
 from dlion_sim.metric import ACCURACY
 from dlion_sim.results import traffic_of
+from dlion_sim.results.labels import last_words
 from dlion_sim.results.numbers import byte_unit, number, of_metric
 
 Quantity = Literal["accuracy", "time", "speedup", "bytes"]
@@ -66,8 +67,8 @@ def plot_heatmap(
         figure.colorbar(image, label=label)
         axes.set_xticks(range(len(columns)), columns)
         axes.set_yticks(range(len(rows)), rows)
-        axes.set_xlabel(_words(across))
-        axes.set_ylabel(_words(down))
+        axes.set_xlabel(last_words(across))
+        axes.set_ylabel(last_words(down))
         axes.grid(visible=False)
         axes.tick_params(length=0)
         shade = Normalize(np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else Normalize(0, 1)
@@ -137,7 +138,3 @@ def _named(name: str, keys: Sequence[str], argument: str) -> str:
 
 def _matches(key: str, name: str) -> bool:
     return key == name or key.endswith(f".{name}")
-
-
-def _words(key: str) -> str:
-    return key.rsplit(".", 1)[-1].replace("_", " ")

@@ -117,9 +117,9 @@ def _scale(axes: Axes, points: Sequence[Point]) -> None:
         if values and min(values) > 0 and (span := max(values) / min(values)) > DECADE:
             make_logarithmic(axes, which, span)  # type: ignore[arg-type]
         elif which == "x":
-            axes.set_xlim(left=0)
+            axes.set_xlim(0, (1 + _ROOM) * max(values, default=1.0) or 1.0)
         else:
-            axes.set_ylim(bottom=0)
+            axes.set_ylim(0, (1 + _ROOM) * max(values, default=1.0) or 1.0)
 
 
 def _shade(axes: Axes, deadline: float | None, budget: float | None) -> None:

@@ -10,6 +10,7 @@ from dlion_sim.recommend.document import document
 from dlion_sim.recommend.options import front, options
 from dlion_sim.recommend.study import Study
 from dlion_sim.results.atomic import json_bytes, write
+from dlion_sim.results.numbers import of_metric
 from dlion_sim.scenario import dump
 
 DOCUMENT, WINNER, FIGURES = "recommendation.json", "winner.yaml", ("pareto.png", "pareto.svg")
@@ -40,7 +41,8 @@ def write_recommendation(study: Study) -> dict[str, Any]:
     ]
     goal = study.goal
     spent = "Cost" if all(each.is_priced for each in known) else "WAN bytes (MB)"
-    title = f"{study.scenario.name}, {goal.bound}"
+    target = [of_metric(study.target, study.race.observed[known[0].candidate.name].run.metric)] if known else []
+    title = ", ".join([study.scenario.name, *target, goal.bound])
     for name in FIGURES:
         plot_pareto(points, title, study.output / name, deadline=goal.deadline, budget=goal.budget, spent=spent)
     winner = study.output / WINNER

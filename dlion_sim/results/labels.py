@@ -13,14 +13,22 @@ def headings(paths: Iterable[str], taken: Collection[str] = ()) -> dict[str, str
     for path in dotted:
         parts = path[1:].split(".")
         ends = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-        own = [end for end in ends if end not in taken and sum(each.endswith(f".{end}") for each in dotted) == 1]
+        names = [end for end in ends if not end.split(".")[0].isdecimal() and end not in taken]
+        own = [end for end in names if sum(each.endswith(f".{end}") for each in dotted) == 1]
         named[path[1:]] = own[0] if own else path[1:]
     return named
 
 
 def in_words(path: str, value: str) -> str:
     """A setting, e.g. "bandwidth 20 Mbps" for that value of "cluster.wan.bandwidth"."""
-    return f"{path.rsplit('.', 1)[-1].replace('_', ' ')} {value}"
+    return f"{last_words(path)} {value}"
+
+
+def last_words(path: str) -> str:
+    """The end of a path that names it, e.g. "learning rate"; "clouds 4" of an entry of a list."""
+    parts = path.split(".")
+    named = next((place for place in reversed(range(len(parts))) if not parts[place].isdecimal()), 0)
+    return " ".join(parts[named:]).replace("_", " ")
 
 
 def system_label(manifest: Mapping[str, Any], stated: Collection[str] = ()) -> str:

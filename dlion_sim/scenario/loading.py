@@ -18,6 +18,9 @@ from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.unread import check_read, unread
 from dlion_sim.yaml_text import MOST_BYTES, read_file, write_yaml
 
+RUN_FILE = "scenario.yaml"
+"""The resolved scenario in a run folder."""
+
 
 def load(path: str | Path, overrides: Sequence[str] = (), *, warn: Callable[[str], None] | None = None) -> Scenario:
     """Read and check a scenario; its traces are read from its folder. One in a run folder keeps the meaning of the
@@ -33,7 +36,7 @@ def load(path: str | Path, overrides: Sequence[str] = (), *, warn: Callable[[str
     """
     path = Path(path)
     data = read_data(path)
-    of_run = path.name == "scenario.yaml" and (path.parent / "manifest.json").exists()
+    of_run = path.name == RUN_FILE and (path.parent / "manifest.json").exists()
     scenario = from_data(data, overrides, folder=path.parent, file=path, of_run=of_run)
     if warn and not of_run and isinstance(data, dict):
         for keys, fault in unread(scenario, overridden(data, overrides)):
@@ -50,6 +53,8 @@ def read_data(path: Path) -> object:
         raise InputError("no such file", file=path, allowed=", ".join(near) or None) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from None
+    if path.is_dir():
+        raise InputError("is a folder, not a scenario", file=path, allowed=f"a YAML file; of a run {path / RUN_FILE}")
     return read_file(path)
 
 

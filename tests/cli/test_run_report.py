@@ -63,7 +63,8 @@ def test_the_longest_outage_or_wait_is_reported(tmp_path, capsys, up, said):
     run = replace(run, summary={**run.summary, "spent": spent, "availability": {"up": [up, 1.0]}})
     told = printed(capsys, run_report(run))
     assert said in told
-    assert ("is away" in told) != ("% of its time; see dlion stalls" in told)
+    assert f"; `dlion stalls {run.folder}/scenario.yaml -o DIR` shows the c" in told
+    assert ("is away" in told) != ("% of its time; " in told)
 
 
 def test_partial_evaluation_is_reported_with_the_full_result(tmp_path, capsys):

@@ -57,7 +57,9 @@ def test_without_a_bound_the_fastest_within_the_duration_wins(tmp_path):
     assert written.cluster == study.scenario.cluster
     assert written.system.name == winner["system"]
     assert f"{written.workload.optimizer.learning_rate:g}" == winner["learning_rate"]
-    assert "WAN bytes" in (study.output / "pareto.svg").read_text()
+    figure = (study.output / "pareto.svg").read_text()
+    assert "WAN bytes" in figure
+    assert f"{study.scenario.name}, 80 %, deadline 60 s" in figure
     rate = winner["learning_rate"]
     extreme, further = {"0.0125": ("smallest", "smaller"), "0.2": ("largest", "larger")}[rate]
     beyond = f"{rate} is the {extreme} learning rate tried with it; for {further} ones write `workload.optimizer."

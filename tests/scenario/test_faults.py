@@ -283,7 +283,7 @@ def test_unreadable_files(tmp_path: Path, content: bytes, words: str) -> None:
 def test_missing_file_and_folder(file: Path) -> None:
     with pytest.raises(InputError, match=r"no such file; allowed: example\.yaml"):
         load(file.parent / "exampel.yaml")
-    with pytest.raises(InputError, match="directory"):
+    with pytest.raises(InputError, match=r"is a folder, not a scenario; .* of a run .*/scenario\.yaml"):
         load(file.parent)
 
 

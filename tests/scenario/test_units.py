@@ -70,8 +70,9 @@ def test_writing_then_reading_is_exact(unit: Unit, part: float) -> None:
     [
         (BANDWIDTH, "50 Mb", "'50 Mb' is not a bandwidth; write e.g. '50 Mbps' (units: bps, kbps, Mbps, Gbps,"),
         (BANDWIDTH, 50, "50 is not a bandwidth"),
-        (DURATION, 100, "100 is not a duration; write e.g. '80 ms' (units: us, ms, s, min, h)"),
+        (DURATION, 100, "100 is not a duration; write e.g. '80 ms' (units: us, ms, s, min, h, d)"),
         (DURATION, "100", "'100' is not a duration"),
+        (DURATION, "200000 d", "at most 10000000000 s"),
         (DURATION, "7 s s", "not a duration"),
         (DURATION, "1e9999 s", "not a duration"),
         (BANDWIDTH, "-1 Mbps", "negative"),
