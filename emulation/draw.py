@@ -129,6 +129,8 @@ def _system(rng: np.random.Generator, name: str, clouds: Sequence[dict[str, Any]
     match name:
         case "local_sgd" | "diloco" | "noloco" | "moshpit" | "sparse_loco":
             return {"name": name, "exchange": {"period": _whole(rng, PERIOD)}}
+        case "halos":
+            return {"name": name, "exchange": {"period": _whole(rng, PERIOD), "region_updates": 4}}
         case "streaming_diloco":
             return {"name": name, "exchange": {"period": 2 * _whole(rng, PERIOD), "delay": 2}}
         case "parameter_server":

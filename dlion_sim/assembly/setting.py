@@ -185,6 +185,7 @@ class Setting:
                 batch_size=self.scenario.workload.batch_size,
                 training_samples=self.training_samples,
                 shard_samples=self.stream.most_kept(number) if self.stream else len(self.shards[number]),
+                regions=self._regions,
                 side=self._sides[number],
                 iterations=self.scenario.iterations,
                 seed=self.scenario.seed,
@@ -259,6 +260,11 @@ class Setting:
     @cached_property
     def _mixing(self) -> list[Mapping[int, float]]:
         return mixing_weights(self.system.topology, self.workers, self.scenario.seed)
+
+    @cached_property
+    def _regions(self) -> tuple[str, ...]:
+        of = {cloud.name: cloud.region or cloud.name for cloud in self.scenario.cluster.clouds}
+        return tuple(of[place.cloud] for place in self.scenario.cluster.workers)
 
     @cached_property
     def _sides(self) -> Sequence[int | None]:

@@ -39,6 +39,8 @@ class Totals:
         self._done = dict.fromkeys(self.iterations, 0)
         """How many iterations each worker has completed."""
         self._samples = 0
+        self._dropped: float | None = None
+        """Samples of which what was learned reached no other worker."""
         self._bytes_sent = 0
         self._packets = PacketTotals()
         self._stream = StreamTotals()
@@ -99,6 +101,8 @@ class Totals:
             first, _ = self._training_losses.get(row.worker, (row.loss, row.loss))
             self._training_losses[row.worker] = first, row.loss
             self._samples += row.batch_size or 0
+            if row.dropped is not None:
+                self._dropped = (self._dropped or 0.0) + row.dropped
             self._exchanges[row.worker] += bool(row.applied or row.merged)
         elif row.kind == "cut":
             self._availability.cut(row.batch_size or 0, row.compute_seconds or 0.0)
@@ -142,6 +146,7 @@ class Totals:
             transport=self._packets.summary,
             availability=availability and {**availability, **({"messages": messages} if messages else {})},
             stream=self._stream.summary(ending.seconds),
+            dropped=self._dropped,
             cost=cost_of(tariff, ending.seconds, self._between_clouds, self._availability.outages) if tariff else None,
         )
 

@@ -124,6 +124,8 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     if run.diverged:
         lines.append(f"diverged: {some(run.diverged)}: the {metric.name} says nothing of the system")
+    if dropped := summary.get("dropped_samples"):
+        lines.append(f"what was learned from {dropped / summary['samples']:.1%} of the samples reached no other worker")
     lines += [*_events(run), *_costs(summary), *_constant_compute(run), *_where_time_went(run), *_waits(run)]
     times = summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written

@@ -91,6 +91,7 @@ _COLOURS: Mapping[str, str] = {
     "streaming_diloco": "#2200ff",
     "async_local_sgd": "#6666cc",
     "sparse_loco": "#333333",
+    "halos": "#550066",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

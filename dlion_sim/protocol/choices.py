@@ -51,6 +51,8 @@ class Setup:
     """The number in all shards."""
     shard_samples: int
     """The number in this worker's shard, which is the largest possible batch."""
+    regions: tuple[str, ...] = ()
+    """Each worker's region: its cloud's, or the cloud itself; empty: all are in one."""
     side: int | None = None
     """The worker's set of a bipartite graph, 0 or 1, if the exchange needs it."""
     iterations: int | None = None
@@ -238,6 +240,10 @@ class Exchange(Choice, ABC):
         if terms := [(update, incoming.factor(update.body)) for update in (*own, *incoming.received)]:
             self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
         return len(incoming.received)
+
+    def dropped(self) -> float | None:
+        """The samples, since the last call, of local work that no other worker will get; None: it does not tell."""
+        return None
 
     def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
         """All of a gradient."""

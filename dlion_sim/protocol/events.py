@@ -147,6 +147,7 @@ class Report:
     `staleness` is the mean number of iterations by which the applied remote gradients lag behind this one (negative:
     lead), None when none was applied. `waited_for` is the peer whose message ended the wait, and `wait_reason` that
     message's kind; "queue" if a message to the peer had to leave, "lost" if the peer was lost. None without a wait.
+    `dropped`: see `Exchange.dropped`.
     """
 
     iteration: int
@@ -160,6 +161,7 @@ class Report:
     wait_seconds: float
     waited_for: int | None = None
     wait_reason: str | None = None
+    dropped: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

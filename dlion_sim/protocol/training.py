@@ -207,6 +207,7 @@ class Training:
             wait_seconds=waited,
             waited_for=waited_for,
             wait_reason=wait_reason,
+            dropped=self._choices.exchange.dropped(),
         )
         transfer = self.queue(self._choices.knowledge_transfer.stepped(self.iteration, ready.loss))
         if self._skipped and self._choices.exchange.catches_up:

@@ -69,6 +69,7 @@ def summarize(
     availability: Mapping[str, Any] | None = None,
     cost: Cost | None = None,
     stream: Mapping[str, Any] | None = None,
+    dropped: float | None = None,
 ) -> dict[str, Any]:
     """The summary of a run as plain data, see `Summary`.
 
@@ -77,8 +78,8 @@ def summarize(
     `evaluation_seconds` of the `wall_seconds`. `full_evaluation` is the metric by worker at the end on all samples, if
     evaluations are on fewer of the `evaluation_samples`. `target` is a value of the metric to time, besides `TARGETS`
     of accuracy. `late`: as `Lateness`, of real nodes; `transport`: as `Transported`; `availability`: as
-    `Availability`; `stream`: as `Streamed`. Unknown values are None: a rate over no time, the metric of a worker that
-    was not evaluated, the time of a target that was not reached.
+    `Availability`; `stream`: as `Streamed`; `dropped`: as `dropped_samples`. Unknown values are None: a rate over no
+    time, the metric of a worker that was not evaluated, the time of a target that was not reached.
     """
     if evaluation_samples and evaluation_samples["curve"] == evaluation_samples["full"]:
         full_evaluation = evaluations[-1][1] if evaluations else {}
@@ -100,6 +101,7 @@ def summarize(
         **({"transport": dict(transport)} if transport else {}),
         **({"availability": dict(availability)} if availability else {}),
         **({"stream": dict(stream)} if stream else {}),
+        **({"dropped_samples": dropped} if dropped is not None else {}),
         **({"cost": cost} if cost else {}),
         **({"cost_as": cost_as} if cost_as else {}),
         "iterations": _counts(iterations),

@@ -100,6 +100,8 @@ class Summary(TypedDict, total=False):
     transport: Transported
     availability: Availability
     stream: Streamed
+    dropped_samples: Seconds
+    """Of the `samples`, those of which what was learned reached no other worker, by exchanges that tell."""
     cost: Cost
     cost_as: CostAs
     iterations: PerWorker

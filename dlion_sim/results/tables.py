@@ -90,6 +90,8 @@ class MetricsRow(NamedTuple):
     prep_seconds: Seconds | None = None
     """Of `compute_seconds`, waiting for samples to be prepared, and read; None without an input pipeline."""
     fetch_seconds: Seconds | None = None
+    dropped: Annotated[float, Column(pa.float64(), "samples", 0)] | None = None
+    """Of which what was learned here will reach no other worker; None if the exchange does not tell."""
 
     @property
     def score(self) -> float | None:

@@ -61,6 +61,7 @@ def setup(
     decay=constant,
     mixing=None,
     side=None,
+    regions=(),
 ):
     shape = layout(*variables)
     return Setup(
@@ -73,6 +74,7 @@ def setup(
         shard_samples=samples // workers,
         iterations=iterations,
         side=side,
+        regions=regions,
     )
 
 

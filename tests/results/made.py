@@ -36,6 +36,7 @@ def iteration(number: int) -> MetricsRow:
         wait_reason="contribution",
         prep_seconds=0.05,
         fetch_seconds=0.02,
+        dropped=3.0,
     )
 
 

@@ -201,7 +201,7 @@ STOPS = {
 OFTEN = {
     **{
         name: {"name": name, "exchange": {"period": 5}}
-        for name in ("diloco", "async_local_sgd", "noloco", "moshpit", "sparse_loco")
+        for name in ("diloco", "async_local_sgd", "noloco", "moshpit", "sparse_loco", "halos")
     },
     "streaming_diloco": {"name": "streaming_diloco", "exchange": {"period": 6, "delay": 2}},
 }

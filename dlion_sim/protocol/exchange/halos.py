@@ -1,0 +1,227 @@
+"""Hierarchical asynchronous local SGD (HALoS, ICML'25)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import ClassVar
+
+from pydantic import Field
+from torch import Tensor
+
+from dlion_sim.learning.replica import Replica
+from dlion_sim.protocol.choices import ChoiceParameters, Setup
+from dlion_sim.protocol.events import Action, Send
+from dlion_sim.protocol.exchange.async_local_sgd import DelayedNesterov, Movement
+from dlion_sim.protocol.exchange.hosted import Answer, HostedExchange, Sent
+from dlion_sim.protocol.messages import MalformedMessageError, Message
+from dlion_sim.protocol.quantization import Precision, check_encoded, encode
+from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
+
+
+class RegionMovement(Movement, frozen=True, array_like=True):
+    """By how much a region's server has moved since it last sent or merged, for the global server."""
+
+    wire_kind: ClassVar[str] = "region_movement"
+
+
+class GlobalAnswer(Answer, frozen=True, array_like=True):
+    """The global server's parameters, for a region's."""
+
+    wire_kind: ClassVar[str] = "global_answer"
+
+
+@register("exchange", "halos")
+class HalosExchange(HostedExchange):
+    """Workers take local steps and send movements to a server in their region, which continues to a global one.
+
+    Both kinds of servers apply each movement as it comes, with delayed Nesterov momentum, and answer it at once. After
+    `region_updates` updates, a region's server sends by how much it has moved; when the answer G comes, theta <-
+    (1 - merge) theta + merge * G. What it applies in between never reaches the global server: column `dropped`.
+
+    A region is a cloud's `region`, or else the cloud. A region's server is held by its lowest-numbered worker there,
+    the global one by that of all; messages to oneself take no time.
+    """
+
+    receives = (Movement, RegionMovement, Answer, GlobalAnswer)
+
+    class Parameters(ChoiceParameters):
+        """Defaults: those of the public code (utnslab/halos), whose rates are those of a whole movement."""
+
+        period: int = Field(8, ge=1, description="H: local steps between movements.")
+        region_updates: int = Field(32, ge=1, description="K: a region's updates between its movements.")
+        merge: float = Field(0.25, ge=0, le=1, description="Weight of the global parameters in a region's.")
+        region_learning_rate: float = Field(0.2, gt=0, description="Of a region's server, for a whole movement.")
+        region_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of a region's server.")
+        region_momentum_every: int = Field(16, ge=1, description="N: movements between changes of that momentum.")
+        global_learning_rate: float = Field(0.15, gt=0, description="Of the global server, for a whole movement.")
+        global_momentum: float = Field(0.5, ge=0, lt=1, description="Nesterov's, of the global server.")
+        global_momentum_every: int = Field(2, ge=1, description="N: movements between changes of that momentum.")
+        precision: Precision = Field(
+            "fp32", description="Of the movements sent; fp4 is E3M0; it and int8 have a scale for 1,024 values."
+        )
+
+    parameters: Parameters
+
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        regions = setup.regions or ("",) * setup.workers
+        self._region = [worker for worker, region in enumerate(regions) if region == regions[setup.worker]]
+        self._steps, self._samples, self._seconds = 0, 0, 0.0
+        """Of the present period."""
+        self._awaited: int | None = None
+        """The host whose answer is missing."""
+        self._answer: Tensor | None = None
+        self._region_server: _Server | None = None
+        is_global_host = self.host(self.there) == setup.worker
+        self._global_server = self._server(is_global=True) if is_global_host else None
+
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """Step; at the end of a period, send the movement to the region's server."""
+        replica = self.setup.replica
+        replica.step(own.gradient)
+        self._steps += 1
+        self._samples += own.batch_size
+        self._seconds += own.seconds
+        if self._steps < self.parameters.period:
+            return Outgoing(None, [])
+        self._awaited = self.host(self._region)
+        body = Movement(own.iteration, self._samples, 0, self._seconds / self._steps)
+        tensors = encode(self.start - replica.parameters, self.parameters.precision)
+        return Outgoing(None, self.deliver(self._awaited, body, *tensors))
+
+    def ready(self, iteration: int) -> bool:
+        """A period ends with the answer."""
+        return self._awaited is None
+
+    def apply(self, incoming: Incoming) -> int:
+        """At the end of a period, continue from the server's parameters."""
+        if self._steps < self.parameters.period:
+            return 0
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            self.setup.replica.write(0, answer)
+        self.start.copy_(self.setup.replica.parameters)
+        self._steps, self._samples, self._seconds = 0, 0, 0.0
+        return int(answer is not None)
+
+    def check(self, message: Message) -> None:
+        body, size = message.body, len(self.start)
+        if isinstance(body, Movement):
+            check_encoded(message.tensors, self.parameters.precision, size)
+            if type(body) is Movement and message.sender not in self._region:
+                raise MalformedMessageError("a movement of a worker of another region")
+        elif len(message.tensors[0]) != size:
+            raise MalformedMessageError("an answer without all parameters")
+        elif type(body) is Answer and message.sender != self._awaited:
+            raise MalformedMessageError("an answer to no movement")
+
+    def take(self, message: Message) -> Sent:
+        match message.body:
+            case RegionMovement(iteration):
+                self._global_server = self._global_server or self._server(is_global=True)
+                parameters = self._global_server.step(message, self.there)
+                return self.deliver(message.sender, GlobalAnswer(iteration), parameters)
+            case Movement(iteration, samples):
+                server = self._region_server = self._region_server or self._server(is_global=False)
+                sent = self.deliver(message.sender, Answer(iteration), server.step(message, self.there))
+                if self.host(self._region) != self.setup.worker:  # Its sender did not know that yet.
+                    self.drop(samples)
+                    return sent
+                server.samples += samples
+                server.updates += 1
+                is_due = server.asked is None and server.updates >= self.parameters.region_updates
+                return [*sent, *(self._send(server) if is_due else [])]
+            case GlobalAnswer():
+                if (region := self._region_server) and region.asked == message.sender:
+                    self.drop(region.samples)
+                    region.merge(message.tensors[0], self.parameters.merge)
+            case _:
+                self._awaited, self._answer = None, message.tensors[0]
+        return []
+
+    def lost(self, peer: int) -> None:
+        """Without the answer of a server that is lost, its part of the movement is dropped."""
+        super().lost(peer)
+        if self._awaited == peer:
+            self._awaited = None
+            self.drop(self._samples)
+        if (region := self._region_server) and region.asked == peer:
+            region.asked = None
+            self.drop(region.sent)
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """A new host starts its own server; this one's last updates go to the global one."""
+        super().joined(peer, iteration)
+        if self.host(self.there) != self.setup.worker:
+            self._global_server = None
+        region, actions = self._region_server, list[Action]()
+        if region and self.host(self._region) != self.setup.worker:
+            if region.asked is not None:
+                self.drop(region.samples)
+            elif region.updates:
+                actions = [Send(*each) for each in self._send(region)]
+            self._region_server = None
+        return actions
+
+    def _send(self, region: _Server) -> Sent:
+        """Send the region's movement to the global server."""
+        assert isinstance(region.last, Movement)
+        movement = region.begin(self.host(self.there))
+        body = RegionMovement(region.last.iteration, region.sent, 0, region.last.step)
+        return self.deliver(self.host(self.there), body, *encode(movement, self.parameters.precision))
+
+    def _server(self, *, is_global: bool) -> _Server:
+        given = self.parameters
+        if is_global:
+            rate, momentum, every = given.global_learning_rate, given.global_momentum, given.global_momentum_every
+        else:
+            rate, momentum, every = given.region_learning_rate, given.region_momentum, given.region_momentum_every
+        replica = self.setup.replica.twin()
+        replica.write(0, self.start)
+        rule = DelayedNesterov(replica, rate=rate * every, momentum=momentum, every=every, precision=given.precision)
+        return _Server(replica, rule)
+
+
+class _Server:
+    """A region's server or the global one."""
+
+    def __init__(self, replica: Replica, rule: DelayedNesterov) -> None:
+        self._replica, self._rule = replica, rule
+        self._snapshot = replica.snapshot()
+        """Where the movement to send began."""
+        self.last: Movement | None = None
+        """The movement that it applied last."""
+        self.updates = self.samples = 0
+        """Updates since it sent or merged, and samples of theirs."""
+        self.asked: int | None = None
+        """The host of the global server, while its answer is missing."""
+        self.sent = 0
+        """The samples of what was sent to it."""
+
+    def step(self, message: Message, members: Collection[int]) -> Tensor:
+        """Apply a movement, and return the parameters [P]."""
+        assert isinstance(message.body, Movement)
+        self.last = message.body
+        self._rule.step([message], members)
+        return self._replica.snapshot()
+
+    def begin(self, host: int) -> Tensor:
+        """The movement [P] to send to the global server."""
+        movement = self._snapshot - self._replica.parameters
+        self.asked, self.sent, self._snapshot = host, self.samples, self._replica.snapshot()
+        self.updates = self.samples = 0
+        return movement
+
+    def merge(self, answer: Tensor, share: float) -> None:
+        """Merge the global parameters [P]."""
+        self._replica.merge(answer, share)
+        self._snapshot = self._replica.snapshot()
+        self.asked, self.updates, self.samples = None, 0, 0
+
+
+SYSTEMS["halos"] = SYSTEMS["local_sgd"].variant(
+    "Hierarchical asynchronous local SGD, ICML'25",
+    exchange={"kind": "halos"},
+    synchronization={"kind": "asynchronous"},
+)
