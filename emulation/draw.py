@@ -80,7 +80,7 @@ def draw(number: int, seed: int, systems: Collection[str] = SYSTEMS) -> Scenario
                 "model": "mlp",
                 "optimizer": {"kind": "sgd", "learning_rate": 0.02},
                 "batch_size": 32,
-                "evaluate_every": f"{_whole(rng, EVALUATE_EVERY)} ms",
+                "evaluate_every": f"{_evaluate_every(rng)} ms",
                 "compute_time": {"alpha": f"{_whole(rng, ALPHA)} ms", "beta": f"{_whole(rng, BETA)} ms"},
             },
             "cluster": {"clouds": clouds, "wan": {"paths": _paths(rng, [cloud["name"] for cloud in clouds])}},
@@ -148,6 +148,12 @@ def _host(rng: np.random.Generator, clouds: Sequence[dict[str, Any]]) -> int | d
         return int(rng.integers(sum(len(cloud["workers"]) for cloud in clouds)))
     cloud = clouds[int(rng.integers(len(clouds)))]["name"]
     return {"cloud": cloud, "nic": {"up": _bandwidth(rng), "down": _bandwidth(rng)}}
+
+
+def _evaluate_every(rng: np.random.Generator) -> int:
+    """Milliseconds, such that no evaluation falls onto the end of the run."""
+    every = _whole(rng, EVALUATE_EVERY)
+    return every + (1000 * DURATION % every == 0)
 
 
 def _whole(rng: np.random.Generator, bounds: tuple[float, float]) -> int:

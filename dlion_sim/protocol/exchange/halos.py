@@ -33,14 +33,13 @@ class GlobalAnswer(Answer, frozen=True, array_like=True):
 
 @register("exchange", "halos")
 class HalosExchange(HostedExchange):
-    """Workers take local steps and send movements to a server in their region, which continues to a global one.
+    """Workers send movements to a server in their region, the cloud's `region` or else the cloud, and it a global one.
 
     Both kinds of servers apply each movement as it comes, with delayed Nesterov momentum, and answer it at once. After
     `region_updates` updates, a region's server sends by how much it has moved; when the answer G comes, theta <-
-    (1 - merge) theta + merge * G. What it applies in between never reaches the global server: column `dropped`.
+    (1 - merge) theta + merge * G. What it applies in between never reaches the global server, and is counted.
 
-    A region is a cloud's `region`, or else the cloud. A region's server is held by its lowest-numbered worker there,
-    the global one by that of all; messages to oneself take no time.
+    A region's server is held by its lowest-numbered worker that is there, the global one by that of all.
     """
 
     receives = (Movement, RegionMovement, Answer, GlobalAnswer)
@@ -50,7 +49,13 @@ class HalosExchange(HostedExchange):
 
         period: int = Field(8, ge=1, description="H: local steps between movements.")
         region_updates: int = Field(32, ge=1, description="K: a region's updates between its movements.")
-        merge: float = Field(0.25, ge=0, le=1, description="Weight of the global parameters in a region's.")
+        merge: float = Field(
+            0.25,
+            ge=0,
+            le=1,
+            description="Weight of the global parameters in a region's, when the answer comes. What its server applied "
+            "since it sent never reaches the global one: `dropped_samples` in summaries.",
+        )
         region_learning_rate: float = Field(0.2, gt=0, description="Of a region's server, for a whole movement.")
         region_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of a region's server.")
         region_momentum_every: int = Field(16, ge=1, description="N: movements between changes of that momentum.")
