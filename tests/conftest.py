@@ -1,10 +1,10 @@
 """Settings for all tests."""
 
 import fcntl
-import gc
 import os
 import shutil
 import tempfile
+from contextlib import ExitStack
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,8 @@ from hypothesis import settings
 
 from dlion_sim.emulation.requirements import check_requirements
 from dlion_sim.errors import InputError
+from dlion_sim.learning.datasets.registry import DATASETS
+from dlion_sim.learning.process import frozen_objects
 from tests.at_once import at_once
 from tests.fresh_machine import machines_data, published, refuse_network
 
@@ -27,6 +29,9 @@ settings.register_profile(
 settings.load_profile("steady")
 
 refuse_network()
+
+# Hundreds of tests run the small scenario, which takes little longer than to load its data set.
+DATASETS["digits"] = cache(DATASETS["digits"])
 
 
 @pytest.fixture(autouse=True)
@@ -55,10 +60,11 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
-def pytest_collection_finish():
-    """Each simulation would have the garbage collector walk all that was collected and imported, for half a second."""
-    gc.collect()
-    gc.freeze()
+def pytest_collection_finish(session):
+    """Each simulation would walk, count and collect all that was collected and imported, for half a second."""
+    whole = ExitStack()
+    whole.enter_context(frozen_objects())
+    session.config.add_cleanup(whole.close)
 
 
 @pytest.hookimpl(optionalhook=True)

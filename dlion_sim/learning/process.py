@@ -67,6 +67,7 @@ def one_core() -> Iterator[int]:
         torch.set_num_threads(threads)
 
 
+@while_needed
 @contextmanager
 def frozen_objects() -> Iterator[None]:
     """The garbage collector ignores all present objects within the block.

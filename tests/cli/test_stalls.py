@@ -2,7 +2,6 @@
 
 import pytest
 
-from dlion_sim.learning.process import frozen_objects
 from dlion_sim.scenario import dump
 from dlion_sim.simulation.engine import Engine
 from tests.cli.test_bad_input import fails_with_one_line
@@ -17,14 +16,6 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def once_frozen():
-    """Freeze objects once: for each run it would take longer than the run."""
-    with frozen_objects():
-        yield
-
-
-@pytest.mark.usefixtures("once_frozen")
 def test_an_interrupted_analysis_resumes(capsys, monkeypatch, here):
     ended = Engine.run
     monkeypatch.setattr(Engine, "run", lambda self, interrupted, *others: ended(self, lambda: True, *others))
@@ -44,7 +35,6 @@ def test_an_interrupted_analysis_resumes(capsys, monkeypatch, here):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.usefixtures("once_frozen")
 def test_an_outage_after_the_counted_iterations_is_noted(capsys, monkeypatch, here):
     later = 'availability={"workers": {"west/0": {"down": [["50 s", "51 s"]]}}}'
     assert dlion(monkeypatch, "stalls", "small.yaml", "-o", "out", "--iterations", 10, "--set", later) == 0

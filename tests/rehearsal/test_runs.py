@@ -1,7 +1,6 @@
 """Whole runs on a GPU: all systems, and what none of them is made of."""
 
 import sys
-from contextlib import nullcontext
 
 import pytest
 
@@ -15,12 +14,6 @@ ON_DEVICES = (
     *("a stream's window", "a stream's reservoir", "a ring of halves"),
 )
 """Of the other choices those that have tensors of their own."""
-
-
-@pytest.fixture(autouse=True)
-def collected_later(monkeypatch):
-    """All tests' garbage."""
-    monkeypatch.setattr(sys.modules[simulate.__module__], "frozen_objects", nullcontext)
 
 
 def check_alike(run, other):

@@ -5,7 +5,6 @@ from importlib import import_module
 
 import pytest
 
-from dlion_sim.learning.process import frozen_objects
 from dlion_sim.scenario import from_data
 from dlion_sim.studies.stalls import explain
 
@@ -24,13 +23,6 @@ MACHINES = {
     "slow path, slow machine": (4, 8, 8),
     "four": (12, 8, 4, 6),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def once_frozen():
-    """Freeze objects once: for each run it would take longer than the run."""
-    with frozen_objects():
-        yield
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 from dlion_sim.analysis.stalls.attribution import stalls
 from dlion_sim.analysis.stalls.differencing import STEPS, WITH_CHURN, differences
 from dlion_sim.errors import InputError
-from dlion_sim.learning.process import frozen_objects
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run
 from dlion_sim.scenario import to_data
@@ -20,13 +19,6 @@ from tests.simulation.scenarios import digits
 IN_STEP = ["baseline", "ring_allreduce", "parameter_server"]
 FED = "workload.input={prep_rate: 60, disk: 1 MB/s, sample_bytes: 20 kB}"
 ALIKE = "cluster.clouds.1.workers.0.compute=24 cores"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def once_frozen():
-    """Freeze objects once: for each run it would take longer than the run."""
-    with frozen_objects():
-        yield
 
 
 def explained(folder, *overrides, iterations=12, availability=None, **options):
