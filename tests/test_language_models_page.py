@@ -9,10 +9,13 @@ import pytest
 from dlion_sim.results import Run
 from dlion_sim.scenario import find, load
 from dlion_sim.simulation import simulate
+from dlion_sim.simulation.evaluations import Evaluations
 from tests.command import dlion
 
 PAGE = (Path(__file__).parents[1] / "docs" / "language-models.md").read_text()
 COMMANDS = [shlex.split(line) for line in re.findall(r"^\$ dlion (.*)$", PAGE, re.MULTILINE)]
+UNEVALUATED = Evaluations, "evaluate_fully", lambda *_: None
+"""Evaluating each worker on all test samples at the end takes most of a run's time; one run here does it."""
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,7 @@ def runs(tmp_path_factory):
         for command in COMMANDS:
             named = command if "--output" in command else [*command, "--output", "small"]
             assert dlion(patch, *named, "--quiet") == 0
+            patch.setattr(*UNEVALUATED)
     return {each.name: Run.open(each) for each in folder.iterdir() if each.is_dir()}
 
 
@@ -66,8 +70,9 @@ def test_costs_are_those_of_a_larger_model(runs):
 
 
 @pytest.mark.parametrize("workers", [4, 16])
-def test_the_table_of_routes_and_precisions_is_current(tmp_path, workers):
+def test_the_table_of_routes_and_precisions_is_current(tmp_path, monkeypatch, workers):
     """Megabytes of an exchange: sent, and of these between the clouds."""
+    monkeypatch.setattr(*UNEVALUATED)
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "small.yaml").write_text(text)
     cells = []
@@ -84,6 +89,7 @@ def test_the_table_of_routes_and_precisions_is_current(tmp_path, workers):
 
 
 def test_the_times_with_and_without_a_ring_are_current(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(*UNEVALUATED)
     monkeypatch.chdir(tmp_path)
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     Path("small.yaml").write_text(text)
