@@ -131,7 +131,7 @@ def _system(rng: np.random.Generator, name: str, clouds: Sequence[dict[str, Any]
             return {"name": name, "exchange": {"period": _whole(rng, PERIOD)}}
         case "halos":
             return {"name": name, "exchange": {"period": _whole(rng, PERIOD), "region_updates": 4}}
-        case "streaming_diloco":
+        case "streaming_diloco" | "decoupled_diloco":
             return {"name": name, "exchange": {"period": 2 * _whole(rng, PERIOD), "delay": 2}}
         case "parameter_server":
             return {"name": name, "topology": {"kind": name, "hosts": [_host(rng, clouds)]}}

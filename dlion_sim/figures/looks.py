@@ -92,6 +92,7 @@ _COLOURS: Mapping[str, str] = {
     "async_local_sgd": "#6666cc",
     "sparse_loco": "#333333",
     "halos": "#550066",
+    "decoupled_diloco": "#005544",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

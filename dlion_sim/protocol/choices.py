@@ -241,6 +241,10 @@ class Exchange(Choice, ABC):
             self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
         return len(incoming.received)
 
+    def settled(self) -> list[Action]:
+        """What follows at once from the loss of a peer, which it has been told of."""
+        return []
+
     def dropped(self) -> float | None:
         """The samples, since the last call, of local work that no other worker will get; None: it does not tell."""
         return None

@@ -184,7 +184,9 @@ class Worker:
         if self._joining:
             self._joining.lost(peer)
         reason = self._reason_to_abort(peer, on_loss, left=left)
-        return self._training.abort(reason) if reason else self._continue_joining()
+        if reason:
+            return self._training.abort(reason)
+        return [*self._training.queue(self.choices.exchange.settled()), *self._continue_joining()]
 
     def _reason_to_abort(self, peer: int, on_loss: OnLoss, *, left: bool) -> str | None:
         """Tell the choices that a peer is lost or has left, except synchronization if it waits for the peer.

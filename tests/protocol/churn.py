@@ -81,6 +81,7 @@ SYSTEMS: list[dict[str, Any]] = [
     {"name": "sparse_loco", "exchange": {"period": 3, "density": 0.4}},
     {"name": "noloco", "exchange": {"period": 3}},
     {"name": "moshpit", "exchange": {"period": 3}},
+    {"name": "decoupled_diloco", "exchange": {"period": 4, "delay": 1}},
     {"name": "halos", "exchange": {"period": 2, "region_updates": 2}},
     {"name": "dlion", "knowledge_transfer": {"period": 3}},
     {"name": "dlion_sparse", "exchange": {"density": 0.3}},

@@ -203,6 +203,7 @@ OFTEN = {
         name: {"name": name, "exchange": {"period": 5}}
         for name in ("diloco", "async_local_sgd", "noloco", "moshpit", "sparse_loco", "halos")
     },
+    "decoupled_diloco": {"name": "decoupled_diloco", "exchange": {"period": 6, "delay": 2}},
     "streaming_diloco": {"name": "streaming_diloco", "exchange": {"period": 6, "delay": 2}},
 }
 """Systems whose default period is longer than the run."""

@@ -32,6 +32,7 @@ PERIODS = {
     "local_sgd": {"exchange": {"period": 5}},
     "diloco": {"exchange": {"period": 5}},
     "async_local_sgd": {"exchange": {"period": 5}},
+    "decoupled_diloco": {"exchange": {"period": 10, "delay": 2}},
     "halos": {"exchange": {"period": 2, "region_updates": 2, "merge": 0.5, "global_learning_rate": 0.5}},
     "sparta": {"exchange": {"part": 0.2}},
     "streaming_diloco": {"exchange": {"period": 10, "delay": 2, "alpha": 0}},

@@ -23,7 +23,7 @@ from dlion_sim.protocol.quantization import Precision, are_encoded, check_encode
 from dlion_sim.protocol.systems import SYSTEMS, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
-Order = Literal["strided", "sequential"]
+Order = Literal["strided", "sequential", "balanced"]
 
 
 class Fragment(Contribution, frozen=True, array_like=True):
@@ -56,7 +56,9 @@ class StreamingDiLoCoExchange(Exchange):
         period: int = Field(100, ge=1, description="Iterations between two exchanges of the same fragment.")
         fragments: int = Field(2, ge=1, description="Parts of the model, each of whole layers; they divide `period`.")
         order: Order = Field(
-            "strided", description="strided: fragment f has layers f, f + fragments, ...; sequential: successive ones."
+            "strided",
+            description="strided: fragment f has layers f, f + fragments, ...; sequential: successive ones; "
+            "balanced: each layer, the largest first, where there is least.",
         )
         delay: int = Field(5, ge=0, description="Iterations from sending to the outer step; < `period` / `fragments`.")
         alpha: float = Field(
@@ -211,9 +213,24 @@ def fragments_of(layout: Layout, count: int, order: Order) -> list[Tensor]:
     blocks = np.concatenate(
         [np.full(len(part), index) for index, part in enumerate(np.array_split(range(len(layers)), count))]
     )
-    of_variable = numbers % count if order == "strided" else blocks[numbers]
+    by_order = {
+        "strided": np.arange(len(layers)) % count,
+        "sequential": blocks,
+        "balanced": _balanced(layout, numbers, count),
+    }
+    of_variable = by_order[order][numbers]
     of_entry = np.repeat(of_variable, layout.sizes)
     return [torch.from_numpy(np.flatnonzero(of_entry == fragment)) for fragment in range(count)]
+
+
+def _balanced(layout: Layout, numbers: np.ndarray, count: int) -> np.ndarray:
+    """The fragment of each layer, if each goes, the largest first, where there is least."""
+    sizes, filled = np.bincount(numbers, weights=layout.sizes), np.zeros(count)
+    fragments = np.zeros(len(sizes), dtype=int)
+    for layer in np.argsort(-sizes, kind="stable"):
+        fragments[layer] = filled.argmin()
+        filled[fragments[layer]] += sizes[layer]
+    return fragments
 
 
 SYSTEMS["streaming_diloco"] = SYSTEMS["diloco"].variant("Douillard et al., 2025", exchange={"kind": "streaming_diloco"})
