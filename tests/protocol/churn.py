@@ -49,6 +49,7 @@ RATE = 0.1
 SYSTEMS: list[dict[str, Any]] = [
     {"name": "baseline"},
     {"name": "baseline", "exchange": {"kind": "top_k", "density": 0.3}},
+    {"name": "baseline", "exchange": {"kind": "adaptive_top_k", "density": 0.2, "most": 0.5}},
     {"name": "baseline", "exchange": "dgc", "synchronization": "asynchronous"},
     {"name": "baseline", "knowledge_transfer": {"kind": "weight_exchange", "period": 2}},
     {"name": "ako"},

@@ -227,6 +227,7 @@ LOSSLESS = [
     {"name": "baseline", "exchange": {"kind": "max_n", "residual": "accumulate", "n": 30}, **STALE},
     {"name": "baseline", "exchange": {"kind": "max_n", "residual": "accumulate"}, **ASYNCHRONOUS},
     {"name": "baseline", "exchange": {"kind": "top_k", "density": 0.3}, **STALE},
+    {"name": "baseline", "exchange": {"kind": "adaptive_top_k", "density": 0.2, "most": 0.5}, **STALE},
     {"name": "baseline", "exchange": {"kind": "random_k", "density": 0.3}, **ASYNCHRONOUS},
 ]
 
@@ -341,6 +342,7 @@ LEARNING = [
     {"name": "baseline", "exchange": {"kind": "dgc", "density": 0.3, "warmup": [], "momentum": 0.5}},
     {"name": "baseline", "exchange": {"kind": "dgc", "density": 0.3, "warmup": [], "momentum": 0.5}, **STALE},
     {"name": "baseline", "exchange": {"kind": "top_k", "density": 0.2}},
+    {"name": "baseline", "exchange": {"kind": "adaptive_top_k", "density": 0.1, "most": 0.5}},
     {"name": "baseline", "exchange": {"kind": "random_k", "density": 0.2}},
 ]
 

@@ -10,7 +10,7 @@ from tests.rehearsal.planted import plant
 from tests.simulation.checkpointing.test_checkpoint import OTHERS, After, scenario
 
 ON_DEVICES = (
-    *("top_k", "random_k", "dgc", "weight_exchange", "adam", "clipped"),
+    *("top_k", "adaptive_top_k", "random_k", "dgc", "weight_exchange", "adam", "clipped"),
     *("a stream's window", "a stream's reservoir", "a ring of halves"),
 )
 """Of the other choices those that have tensors of their own."""

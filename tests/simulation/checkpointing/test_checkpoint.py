@@ -138,6 +138,7 @@ def test_a_run_pauses_at_the_given_time_and_has_the_same_result(tmp_path, networ
 
 OTHERS = {
     "top_k": ["system.exchange=top_k"],
+    "adaptive_top_k": ["system.exchange=adaptive_top_k"],
     "random_k": ["system.exchange=random_k"],
     "dgc": ["system.exchange=dgc"],
     "weight_exchange": ["system.knowledge_transfer=weight_exchange"],
