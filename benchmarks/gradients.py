@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -43,15 +43,15 @@ SYSTEMS = {
 }
 
 
-def noise() -> Dataset:
-    """50,000 random training samples, and few test samples."""
+def noise(samples: int) -> Dataset:
+    """Random training samples, and few test samples."""
     numbers = np.random.default_rng(0)
     training, test = (
         (
             torch.from_numpy(numbers.integers(256, size=(count, 3, 32, 32), dtype=np.uint8)),
             torch.from_numpy(numbers.integers(10, size=count)),
         )
-        for count in (50_000, 100)
+        for count in (samples, 100)
     )
     normalised = NormalisedImages(mean=(0.5,) * 3, std=(0.25,) * 3)
     return Dataset(*training, *test, Classification(10), normalised, name=SHAPED)
@@ -114,7 +114,7 @@ def main() -> None:
     cores = os.cpu_count() or 1
     repeat, size = (1, SHORT) if arguments.short else (arguments.repeat, (WORKERS, ROUNDS))
     assert isinstance(DATASETS, dict)
-    DATASETS[SHAPED] = lru_cache(noise)
+    DATASETS[SHAPED] = lru_cache(partial(noise, 500 if arguments.short else 50_000))
     rates: dict[str, list[float]] = {}
     for _ in range(repeat):
         for threads in sorted({1, cores}):

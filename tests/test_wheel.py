@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -66,14 +67,19 @@ class Installed:
         self.programs = place / "bin"
         self.packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(place)}))
         pip = [sys.executable, "-m", "pip", "--quiet"]
-        python = self.programs / "python"
+        python, install = self.programs / "python", ["install", "--no-compile", "--no-deps", "--no-index"]
         for command in (
             [*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT],
             [sys.executable, "-m", "venv", "--without-pip", place],
-            [*pip, "--python", python, "install", "--no-deps", "--no-index", "--find-links", folder, "dlion-sim"],
+            [*pip, "--python", python, *install, "--find-links", folder, "dlion-sim"],
         ):
             subprocess.run(command, check=True)
         (self.wheel,) = folder.glob("*.whl")
+        # The checkout's compiled kernels, which are taken for sources of the same time and size.
+        for file in [*(ROOT / "dlion_sim").rglob("*.py"), *(ROOT / "dlion_sim").rglob("*.nb[ic]")]:
+            installed = self.packages / file.relative_to(ROOT)
+            installed.parent.mkdir(exist_ok=True)
+            (shutil.copystat if installed.exists() else shutil.copy2)(file, installed)
         # As plain paths, so that the .pth of the checkout is not read.
         beside = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
         (self.packages / "offline.py").write_text(OFFLINE)

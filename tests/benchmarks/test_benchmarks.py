@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import torch
 
+from benchmarks import gradients
+from dlion_sim.calibration import iterations
+from dlion_sim.learning.datasets.registry import DATASETS
 from tests.made_up import made_up_run
 
 ROOT = Path(__file__).parents[2]
@@ -19,20 +24,29 @@ NO_FIGURE = {"-", "not installed"}
 """Cells without a reference."""
 
 
-def columns(name: str, *arguments: str | Path) -> dict[str, list[str]]:
+@pytest.fixture
+def columns(monkeypatch, capsys):
     """The table that a benchmark prints: cells by heading."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments or ["--short"])]
-    ran = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True, timeout=300
-    )
-    assert ran.returncode == 0, ran.stderr
-    lines = ran.stdout.splitlines()
-    (headings,) = (line.strip("┃").split("┃") for line in lines if line.startswith("┃"))
-    rows = [line.strip("│").split("│") for line in lines if line.startswith("│")]
-    return {
-        heading.strip(): [cell.strip() for cell in cells]
-        for heading, cells in zip(headings, zip(*rows, strict=True), strict=True)
-    }
+
+    def columns(name: str, *arguments: str | Path) -> dict[str, list[str]]:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments or ["--short"])])
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.chdir(ROOT)
+        import_module(f"benchmarks.{name}").main()
+        lines = capsys.readouterr().out.splitlines()
+        (headings,) = (line.strip("┃").split("┃") for line in lines if line.startswith("┃"))
+        rows = [line.strip("│").split("│") for line in lines if line.startswith("│")]
+        return {
+            heading.strip(): [cell.strip() for cell in cells]
+            for heading, cells in zip(headings, zip(*rows, strict=True), strict=True)
+        }
+
+    # A fork of a process that has computed with several threads may hang.
+    for pool in ("benchmarks.incast.ProcessPoolExecutor", "benchmarks.stash.ProcessPoolExecutor"):
+        monkeypatch.setattr(pool, lambda _: nullcontext(SimpleNamespace(map=map)))
+    threads = torch.get_num_threads()
+    yield columns
+    torch.set_num_threads(threads)
 
 
 def figures(cells: list[str]) -> list[float]:
@@ -63,7 +77,9 @@ def test_each_benchmark_has_its_test():
     assert named == benchmarks | {"stash"}
 
 
-def test_gradients():
+def test_gradients(columns, monkeypatch):
+    monkeypatch.setitem(DATASETS, gradients.SHAPED, None)  # and removed afterwards
+    monkeypatch.setattr(gradients, "alone", lambda function, *arguments: function(*arguments))
     table = columns("gradients")
     systems = [f"{name}{kernels}" for name in ("baseline", "dlion") for kernels in ("", ", PyTorch's kernels")]
     assert table[""][-4:] == systems
@@ -71,14 +87,14 @@ def test_gradients():
     assert len(figures(times)) == len(figures(table["samples/s"])) == len(table[""]) >= 6
 
 
-def test_moshpit(tmp_path):
+def test_moshpit(columns, tmp_path):
     table = columns("moshpit", "--short", "--output", tmp_path)
     assert table["workers"] == ["512", "512", "768", "900", "900"]
     assert all(figures(table["dealt anew"]))
     assert "| 512 | 0 | 1.0 ± 0.0 | 1 |" in (tmp_path / "README.md").read_text()
 
 
-def test_churn(tmp_path):
+def test_churn(columns, tmp_path):
     table = columns("churn", "--short", "--output", tmp_path)
     assert table[""] == ["dpsgd", "ring_allreduce"]
     events = ["none", "crash", "notice", "rejoin", "new worker", "link, 20 s", "cloud"]
@@ -98,7 +114,7 @@ def test_churn(tmp_path):
     assert 0 < rejoined["to notice s"] < rejoined["to join s"] < 1
 
 
-def test_drift(tmp_path):
+def test_drift(columns, tmp_path):
     for seed in (0, 1):
         point = {"workload.stream.drift": "late_class", "system": "dlion", "seed": str(seed)}
         made_up_run(tmp_path / str(seed), (0.2, 0.6, 0.7, 0.8), every=45.0, seed=seed, streamed=True, point=point)
@@ -113,28 +129,28 @@ def test_drift(tmp_path):
     assert (tmp_path / "out" / "online.png").stat().st_size > 5000
 
 
-def test_bounded_loss():
+def test_bounded_loss(columns):
     table = columns("bounded_loss")
     assert table["lost"] == ["0 %", "0.7 %", "3.3 %"]
     assert all(0 < accuracy < 100 for accuracy in figures(table["accuracy (%)"]))
     assert table["of |g|² lost (%)"][0] == "0"
 
 
-def test_live():
+def test_live(columns):
     table = columns("live")
     assert table[""][-1] == "live nodes"
     assert len(figures(table["GB/s"])) == len(table[""])
     figures(table["times iperf3"])
 
 
-def test_network():
+def test_network(columns):
     table = columns("network")
     assert table["flows"] == ["600"]
     assert len(figures(table["dlion_sim"])) == len(figures(table["virtual end"])) == 1
     figures(table["ratio"])
 
 
-def test_incast():
+def test_incast(columns):
     table = columns("incast")
     assert table["transport"][0] == "DCTCP, 10 ms"
     assert len(figures(table["mean"])) == len(figures(table["p99"])) == len(table["transport"]) == 8
@@ -143,26 +159,26 @@ def test_incast():
     assert 0 < float(lost["DLCP, p = 0.1, 200 us"].strip("%")) <= 10
 
 
-def test_packets():
+def test_packets(columns):
     table = columns("packets")
     assert table["workload"] == ["leaf-spine of 144, 100 Gbps", "incast of 31, 10 Gbps", "WAN of 6 sites"]
     assert len(figures(table["dlion_sim"])) == len(figures(table["median completion"])) == 3
     figures(table["ratio"])
 
 
-def test_scale():
+def test_scale(columns):
     table = columns("scale")
     assert table["workers"] == ["64", "64"]
     assert figures(table["times 64 workers'"]) == [1, 1]
     assert len(figures(table["ms per worker-iteration"])) == len(figures(table["peak memory"])) == 2
 
 
-def test_selection():
+def test_selection(columns):
     table = columns("selection")
     assert len(figures(table["ms"])) == len(figures(table["times one copy"])) == 2
 
 
-def test_stash():
+def test_stash(columns):
     table = columns("stash")
     assert table["model"] == ["resnet10"] * 4 + ["vgg11"] * 4
     assert table["instances"][:4] == ["p3.2xlarge", "p3.8xlarge", "p3.16xlarge", "2 x p3.8xlarge"]
@@ -173,7 +189,7 @@ def test_stash():
 
 
 @pytest.mark.gpu
-def test_gpu():
+def test_gpu(columns):
     table = columns("gpu")
     assert len(figures(table["samples/s"])) == len(figures(table["times one after another"])) == 3
 
@@ -186,7 +202,9 @@ def test_without_a_gpu_it_is_one_line(options):
     assert (ran.returncode, ran.stderr) == (2, "this benchmark needs a GPU that PyTorch can use\n")
 
 
-def test_calibration():
+def test_calibration(columns, monkeypatch):
+    monkeypatch.setattr(iterations, "_ROUNDS", 1)
+    monkeypatch.setattr(iterations, "_SECONDS", 0.0)
     table = columns("calibration")
     assert [*table] == ["", "calibrated", "simulated", "real", "real, mean", "simulated / real"]
     assert table[""] == ["mlp", "cipher"]
