@@ -18,7 +18,9 @@ from dlion_sim.protocol.events import (
     Joined,
     LeaveCompleted,
     LinkCapacity,
+    MessageArrived,
     PeerFound,
+    PeerLost,
     Profile,
     Report,
     Send,
@@ -129,6 +131,8 @@ class Engine:
         self._stopped_by: StoppedBy | None = None
         self.abort_reason = ""
         """The reason of an abort."""
+        self.abort_peer: int | None = None
+        """The participant that was lost, left or joined before it."""
 
     @property
     def now(self) -> float:
@@ -228,6 +232,9 @@ class Engine:
                     self._churn.left(index)
                 case Abort():
                     self._stopped_by, self.abort_reason = "abort", action.reason
+                    self.abort_peer = event.message.sender if isinstance(event, MessageArrived) else None
+                    if isinstance(event, PeerFound | PeerLost):
+                        self.abort_peer = event.peer
                 case _:
                     assert_never(action)
 

@@ -15,7 +15,7 @@ from dlion_sim.bounded_loss import check
 from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
 from dlion_sim.learning.process import Device, device_named, frozen_objects, one_core
-from dlion_sim.results import FolderLock, Run, RunWriter, environment
+from dlion_sim.results import FolderLock, Run, RunWriter, environment, participants
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Packets, Scenario, dump, load
 from dlion_sim.simulation.carrier import Carrier
@@ -161,7 +161,10 @@ def _run(
     if stopped_by in ("interrupt", "pause"):
         writer.finish(engine.summary("interrupted", stopped_by))
     elif stopped_by == "abort":
-        writer.finish(engine.summary("failed", engine.abort_reason))
+        peer, reason = engine.abort_peer, engine.abort_reason
+        if peer is not None:
+            reason += f"; because of {participants(writer.manifest)[peer]}, at {engine.now:.3g} s"
+        writer.finish(engine.summary("failed", reason))
         checkpoints.remove()
     else:
         writer.finish(engine.summary("completed", stopped_by))

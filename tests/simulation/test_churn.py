@@ -219,8 +219,10 @@ def test_every_system_continues_or_stops_with_its_reason(tmp_path, monkeypatch, 
     ended = run(scenario, tmp_path / "run", monkeypatch)
     reason = STOPS.get((system, way))
     assert ended.manifest["status"] == ("failed" if reason else "completed")
-    assert ended.summary["stopped_by"] == (reason or "duration")
+    stopped_by, _, cause = ended.summary["stopped_by"].partition("; because of ")
+    assert stopped_by == (reason or "duration")
     if reason:
+        assert cause or way in ("link", "new worker")
         return
     membership = ended.membership()
     assert len(membership)
@@ -250,7 +252,9 @@ def test_diloco_by_a_ring_or_in_half_precision_continues_or_stops_with_its_reaso
 ):
     system = {"name": "diloco", "exchange": {"period": 5, **exchange}}
     ended = run(churning(system, WAYS[way], duration="2 s"), tmp_path / "run", monkeypatch)
-    assert ended.summary["stopped_by"] == reason
+    stopped_by, _, cause = ended.summary["stopped_by"].partition("; because of ")
+    assert stopped_by == reason
+    assert cause == ("west/1, at 0.5 s" if way == "crash" else "")
 
 
 SOME = ["dlion", "hop", "parameter_server", "diloco"]
