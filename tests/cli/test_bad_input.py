@@ -140,7 +140,7 @@ def test_a_bad_file(capsys, monkeypatch, here, text, words):
     ("arguments", "words"),
     [
         (["run", "quikstart"], ["quikstart", "quickstart"]),
-        (["run", "."], [".", "cannot be read"]),
+        (["run", "."], [".", "is a folder, not a scenario", "scenario.yaml"]),
         (["run"], ["SCENARIO", "is missing", "--resume DIR"]),
         (["run", "--resume", "nowhere"], ["nowhere", "is not a run folder"]),
         (["run", "good.yaml", "--resume", "nowhere"], ["--resume", "does not go with a scenario, 'good.yaml'"]),
