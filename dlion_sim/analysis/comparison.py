@@ -41,7 +41,7 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
       `Streamed`: means of runs with a stream
     - `up`, the share of time that workers were available, `goodput` (useful samples per second), `work_lost` (s of
       computation in interrupted iterations), `state_bytes` of state transfers, and `to_join` (s), from the start of a
-      process until it joined: means of runs with outages, see `Availability`
+      process until it joined, see `Availability`: if some run had outages
     - `cost` and `cost_to_target`, means of runs with prices; the latter if all reached the target
     - `wan_bytes` and `bytes_sent`, over the WAN and over all links; `wan_bytes_to_target` and `bytes_sent_to_target`,
       sent until the target, if all reached it: means
@@ -49,6 +49,7 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     """
     metric_of(groups)  # raises for several
     measured = [_Samples(group, target) for group in groups]
+    with_outages = any(each.has_outages for each in measured)
     rows = []
     for number, reference in enumerate(_references(groups)):
         speedup, p = Estimate(), math.nan
@@ -60,7 +61,7 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
                 speedup = ratio(measured[reference].durations, measured[number].durations)
         rows.append(
             {
-                **measured[number].row,
+                **measured[number].row(with_outages),
                 **_columns("speedup", speedup),
                 "speedup_bound": speedup.bound,
                 "pairs": speedup.pairs,
@@ -104,8 +105,12 @@ class _Samples:
         return Estimate(1.0) if reached else Estimate()
 
     @property
-    def row(self) -> dict[str, Any]:
-        """The columns that need no other group."""
+    def has_outages(self) -> bool:
+        """Whether some run had any."""
+        return any("availability" in run.outcome for run in self._group.samples.values())
+
+    def row(self, with_outages: bool) -> dict[str, Any]:
+        """The columns that need no other group, those of availability `with_outages`."""
         runs = list(self._group.samples.values())
         summaries = [run.outcome for run in runs]
         durations = list(self.durations.values())
@@ -123,7 +128,7 @@ class _Samples:
             "untrained": sum(each.is_untrained for each in durations),
             "reached": sum(each.reached for each in durations),
             "waited": min((each.seconds for each in durations if not each.reached), default=math.nan),
-            **_from_summaries(summaries),
+            **_from_summaries(summaries, with_outages),
             "wan_bytes": mean_of([run.wan_bytes for run in runs]).value,
             "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
             **_to_target(runs, durations),
@@ -150,15 +155,14 @@ def _columns(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def _from_summaries(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _from_summaries(summaries: Sequence[Mapping[str, Any]], with_outages: bool) -> dict[str, float]:
     """Means of packets, streams and availability over the summaries that have them; NaN without any.
 
-    Beside runs with outages, a run of the same group that happened to have none counts as fully available.
+    `with_outages`, beside runs that had some, a run without counts as fully available.
     """
     packets = [own for summary in summaries if (own := summary.get("transport"))]
     streams = [own for summary in summaries if (own := summary.get("stream"))]
-    has_outages = any("availability" in summary for summary in summaries)
-    availability = [summary.get("availability", _without_outages(summary)) for summary in summaries if has_outages]
+    availability = [summary.get("availability", _without_outages(summary)) for summary in summaries if with_outages]
     seconds = [summary["virtual_seconds"] for summary in summaries]
     joins = [_or_nan(each["to_join"]["mean"]) for each in availability if "to_join" in each]
     values = {

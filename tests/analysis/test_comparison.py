@@ -247,9 +247,11 @@ def test_outages_are_compared_as_means(tmp_path):
     runs = [made_up_run(tmp_path / f"d{seed}", seed=seed, absent=seed < 1) for seed in range(2)]
     table = comparison(group_runs([*runs, made_up_run(tmp_path / "b", system="baseline")]), 0.5)
     always_there, away = table[["up", "goodput", "work_lost", "state_bytes", "to_join"]].to_numpy().tolist()
-    # Of the second seed nobody went, who lost nothing: all of its 100 samples in 20 s are good.
+    # Without outages nothing is lost: all of the 100 samples in 20 s are useful.
     assert away == pytest.approx([(0.95 + 1) / 2, (75 + 100) / 2 / 20, 0.125, 2000, 0.5])
-    assert all(math.isnan(each) for each in always_there)
+    assert always_there == pytest.approx([1.0, 5.0, 0.0, 0.0, math.nan], nan_ok=True)
+    (alone,) = comparison(group_runs([made_up_run(tmp_path / "c", system="baseline")]), 0.5).to_dict("records")
+    assert math.isnan(alone["up"])
 
 
 def test_incomplete_older_summaries_are_compared(tmp_path):

@@ -254,7 +254,7 @@ def test_outages_have_columns(capsys, monkeypatch, tmp_path):
     table = compared(capsys, monkeypatch, tmp_path)
     assert all(word in table for word in ("up", "goodput: samples per second", "work lost", "fetched", "rejoins"))
     assert cells(table)["dlion"][-7:-2] == ["95.0", "3.75", "0.25", "4 kB", "0.5"]
-    assert cells(table)["baseline"][-7:-2] == ["-"] * 5
+    assert cells(table)["baseline"][-7:-2] == ["100.0", "5", "0", "0 B", "-"]
 
 
 def test_bounds_and_significance_are_written(capsys, monkeypatch, tmp_path):
