@@ -92,7 +92,7 @@ _COLOURS: Mapping[str, str] = {
     "async_local_sgd": "#6666cc",
     "sparse_loco": "#333333",
     "halos": "#550066",
-    "decoupled_diloco": "#005544",
+    "decoupled_diloco": "#224466",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(
