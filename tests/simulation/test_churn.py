@@ -226,6 +226,7 @@ def test_every_system_continues_or_stops_with_its_reason(tmp_path, monkeypatch, 
         return
     membership = ended.membership()
     assert len(membership)
+    assert not ended.iterations().duplicated(["worker", "iteration"]).any()
     later = ended.iterations().query(f"virtual_time > {duration - 0.4}")
     expected = {0, 1, 2} if way == "crash" else {0, 1, 2, 3}
     assert set(later["worker"]) == expected
