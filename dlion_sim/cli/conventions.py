@@ -22,8 +22,8 @@ WHY_NO_EXCHANGE = "it says nothing of the system (is the run too short for an ex
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
 _SAME_NAME = (
-    "address budget catalog dataset deadline delays device duration force instances model names output port rank "
-    "receivers resume senders target x y"
+    "address budget catalog dataset deadline delays device duration force instances machines model names output port "
+    "rank receivers resume senders target x y"
 )
 _OPTIONS = {
     "addresses": "--peers",

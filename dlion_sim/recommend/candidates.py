@@ -154,11 +154,24 @@ def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[C
         for count in choices.counts
         for system in (tried if count * len(place.machines) > 1 else [_ALONE])
     ]
+    clouds = scenario.cluster.clouds
+    if not found and refused and all(cloud.region is None for cloud in clouds):
+        raise _without_regions(catalog, clouds[0].name, base.file)
     if not found:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in refused)
         problem = f"no instance of {choices.catalog} can be had and simulated: {reasons}"
         raise InputError(problem, file=base.file, allowed=refused[0].allowed if refused else None)
     return found, refused
+
+
+def _without_regions(catalog: Catalog, cloud: str, file: Path) -> InputError:
+    regions = list(dict.fromkeys(catalog.rows["Region"]))
+    allowed = (
+        f"`region` in each cloud, e.g. {{name: {cloud}, region: {regions[0]}, workers: ...}}, of {listed(regions)}"
+    )
+    problem = f"no cloud has a region of the catalog {catalog.name}, whose prices differ by region"
+    how = f"{allowed}; or `machines` own, for the scenario's own machines"
+    return InputError(problem, file=file, path="cluster.clouds", allowed=how)
 
 
 def _on_own_machines(scenario: Scenario, systems: Sequence[SystemVariant]) -> Iterator[Candidate]:
