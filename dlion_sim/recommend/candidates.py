@@ -166,12 +166,10 @@ def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[C
 
 def _without_regions(catalog: Catalog, cloud: str, file: Path) -> InputError:
     regions = list(dict.fromkeys(catalog.rows["Region"]))
-    allowed = (
-        f"`region` in each cloud, e.g. {{name: {cloud}, region: {regions[0]}, workers: ...}}, of {listed(regions)}"
-    )
     problem = f"no cloud has a region of the catalog {catalog.name}, whose prices differ by region"
-    how = f"{allowed}; or `machines` own, for the scenario's own machines"
-    return InputError(problem, file=file, path="cluster.clouds", allowed=how)
+    example = f"{{name: {cloud}, region: {regions[0]}, workers: ...}}"
+    allowed = f"a region in each, e.g. {example}, of {listed(regions)}; or `machines` own, for the scenario's own"
+    return InputError(problem, file=file, path="cluster.clouds", allowed=allowed)
 
 
 def _on_own_machines(scenario: Scenario, systems: Sequence[SystemVariant]) -> Iterator[Candidate]:

@@ -116,7 +116,7 @@ def test_the_pages_scenario_has_candidates_in_the_default_catalog(tmp_path):
         ({"target_accuracy": None}, "there is no target"),
         (
             {"cluster": {"clouds": [{"name": "east", "workers": [{}]}]}},
-            "cluster.clouds: no cloud has a region of .*e.g. {name: east, region: here, workers: ...}, of here, there; or",
+            "no cloud has a region of .* in each, e.g. {name: east, region: here, workers: ...}, of here, there; or",
         ),
         ({"systems": ["dlionn"]}, "did you mean 'dlion'"),
     ],
