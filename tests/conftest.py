@@ -30,9 +30,6 @@ settings.load_profile("steady")
 
 refuse_network()
 
-# No test turns the power off, and each run would wait for the disk twenty times.
-os.fsync = lambda descriptor: None
-
 # Hundreds of tests run the small scenario, which takes little longer than to load its data set.
 DATASETS["digits"] = cache(DATASETS["digits"])
 

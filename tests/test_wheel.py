@@ -76,10 +76,12 @@ class Installed:
             subprocess.run(command, check=True)
         (self.wheel,) = folder.glob("*.whl")
         # The checkout's compiled kernels, which are taken for sources of the same time and size.
-        for file in [*(ROOT / "dlion_sim").rglob("*.py"), *(ROOT / "dlion_sim").rglob("*.nb[ic]")]:
-            installed = self.packages / file.relative_to(ROOT)
-            installed.parent.mkdir(exist_ok=True)
-            (shutil.copystat if installed.exists() else shutil.copy2)(file, installed)
+        for file in (ROOT / "dlion_sim").rglob("*.py"):
+            shutil.copystat(file, self.packages / file.relative_to(ROOT))
+        for file in (ROOT / "dlion_sim").rglob("*.nb[ic]"):
+            cached = self.packages / file.relative_to(ROOT)
+            cached.parent.mkdir(exist_ok=True)
+            shutil.copy2(file, cached)
         # As plain paths, so that the .pth of the checkout is not read.
         beside = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
         (self.packages / "offline.py").write_text(OFFLINE)

@@ -12,7 +12,7 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
-from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
+from dlion_sim.cli.conventions import LIVE_NETWORK, WHY_NO_EXCHANGE
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import WAN
@@ -131,8 +131,7 @@ def _ways(groups: Sequence[Group]) -> Iterator[str]:
     """A note if live runs, which have another network, are among others."""
     ways = {run.manifest.get("way", "simulate") for group in groups for run in group.runs}
     if "live" in ways and len(ways) > 1:
-        others = "as simulated and emulated runs have"
-        yield f"live: over the network of its hosts, loopback on one host, not the scenario's links {others}"
+        yield f"{LIVE_NETWORK} as simulated and emulated runs have"
 
 
 def _columns(

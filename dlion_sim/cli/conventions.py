@@ -19,6 +19,8 @@ INTERRUPTED = 130
 """Exit code of an interrupt, as in shells."""
 WHY_NO_EXCHANGE = "it says nothing of the system (is the run too short for an exchange?)"
 """Note on a run in which a worker never exchanged anything."""
+LIVE_NETWORK = "live: over the network of its hosts, loopback on one host, not the scenario's links"
+"""Note on a live run."""
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
 _SAME_NAME = (

@@ -18,7 +18,7 @@ from dlion_sim.analysis.completion import by_kind
 from dlion_sim.analysis.outages import Interval, clipped, path_outages, process_outages
 from dlion_sim.analysis.statistics import Duration
 from dlion_sim.analysis.timeline import spans, waited_most_for
-from dlion_sim.cli.conventions import some, why_no_exchange
+from dlion_sim.cli.conventions import LIVE_NETWORK, some, why_no_exchange
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import LAN, WAN, Run, participants, scenario_label
 from dlion_sim.results.cost import spot_machines
@@ -119,7 +119,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     else:
         lines = [f"{summary['wall_seconds']:.1f} s, {did}"]
         if run.manifest["way"] == "live":
-            lines.append("live: over the network of its hosts, loopback on one host, not the scenario's links")
+            lines.append(LIVE_NETWORK)
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     if run.diverged:

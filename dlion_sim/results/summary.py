@@ -8,7 +8,7 @@ import msgspec
 
 from dlion_sim.results.availability import Availability
 from dlion_sim.results.cost import Cost
-from dlion_sim.results.json_document import Fraction, Measured, Seconds, ShortText, TargetText
+from dlion_sim.results.json_document import MOST, Fraction, Measured, Seconds, ShortText, TargetText
 from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
 
 Status = Literal["completed", "interrupted", "failed"]
@@ -100,7 +100,7 @@ class Summary(TypedDict, total=False):
     transport: Transported
     availability: Availability
     stream: Streamed
-    dropped_samples: Seconds
+    dropped_samples: Annotated[float, msgspec.Meta(ge=0.0, le=MOST)]
     """Of the `samples`, those of which what was learned reached no other worker, by exchanges that tell."""
     cost: Cost
     cost_as: CostAs
