@@ -1,7 +1,7 @@
 """Adaptation of systems to changing data: a table and a figure of the runs of `sweeps/drift`.
 
 `dlion sweep sweeps/drift --output RUNS` makes these runs in half an hour on two cores. Writes a CSV of all of them and
-a figure to `--output`; docs/evolving-data.md has the results.
+a figure to `--output`; results/drift/README.md shows them.
 """
 
 from __future__ import annotations
