@@ -5,24 +5,3 @@ from dlion_sim.analysis.cost import at_prices_of
 from dlion_sim.analysis.fidelity import Fidelity, compare
 from dlion_sim.analysis.groups import Group, group_runs, in_order, label_text, labelled, metric_name, metric_of, varying
 from dlion_sim.analysis.targets import Target, chosen_target, common_target
-
-__all__ = [
-    "Fidelity",
-    "Group",
-    "Target",
-    "at_prices_of",
-    "chosen_target",
-    "common_target",
-    "compare",
-    "comparison",
-    "duration_until",
-    "final",
-    "group_runs",
-    "in_order",
-    "label_text",
-    "labelled",
-    "metric_name",
-    "metric_of",
-    "time_to_target",
-    "varying",
-]

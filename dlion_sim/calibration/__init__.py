@@ -1,6 +1,6 @@
 """Measuring machines and networks, for a scenario."""
 
-from dlion_sim.calibration.fit import Fit, fit
+from dlion_sim.calibration.fit import fit
 from dlion_sim.calibration.machine import Calibration, calibrate
 from dlion_sim.calibration.mesh import Outcome, measure_mesh
 from dlion_sim.calibration.network import block_of, check_names, csv, matrices, network_block
@@ -8,21 +8,3 @@ from dlion_sim.calibration.nodes import measure_by_processes
 from dlion_sim.calibration.own_scenario import own_scenario
 from dlion_sim.calibration.probe import PathFound
 from dlion_sim.calibration.turns import Pair
-
-__all__ = [
-    "Calibration",
-    "Fit",
-    "Outcome",
-    "Pair",
-    "PathFound",
-    "block_of",
-    "calibrate",
-    "check_names",
-    "csv",
-    "fit",
-    "matrices",
-    "measure_by_processes",
-    "measure_mesh",
-    "network_block",
-    "own_scenario",
-]

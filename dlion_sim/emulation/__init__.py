@@ -4,5 +4,3 @@ from dlion_sim.emulation.emulate import emulate
 from dlion_sim.emulation.leftovers import remove_leftovers
 from dlion_sim.emulation.measuring import measure_emulated
 from dlion_sim.emulation.requirements import check_requirements
-
-__all__ = ["check_requirements", "emulate", "measure_emulated", "remove_leftovers"]

@@ -7,31 +7,10 @@ from dlion_sim.figures.batch_sizes import plot_batch_sizes
 from dlion_sim.figures.completion import plot_completion_times
 from dlion_sim.figures.curves import plot_accuracies, plot_deviation, plot_online
 from dlion_sim.figures.fidelity import plot_fidelity
-from dlion_sim.figures.heatmap import Quantity, plot_heatmap
+from dlion_sim.figures.heatmap import plot_heatmap
 from dlion_sim.figures.links import plot_links
 from dlion_sim.figures.pareto import plot_pareto
 from dlion_sim.figures.queues import plot_queues
 from dlion_sim.figures.stalls import plot_stalls
 from dlion_sim.figures.timeline import plot_timeline
 from dlion_sim.figures.trade_off import plot_trade_off
-
-__all__ = [
-    "Quantity",
-    "plot_accuracies",
-    "plot_accuracy",
-    "plot_accuracy_at",
-    "plot_availability",
-    "plot_batch_sizes",
-    "plot_completion_times",
-    "plot_deviation",
-    "plot_fidelity",
-    "plot_heatmap",
-    "plot_links",
-    "plot_online",
-    "plot_pareto",
-    "plot_queues",
-    "plot_stalls",
-    "plot_time_to_accuracy",
-    "plot_timeline",
-    "plot_trade_off",
-]

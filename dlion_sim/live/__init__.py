@@ -11,24 +11,3 @@ from dlion_sim.live.nodes import Nodes, Spot, on_loopback
 from dlion_sim.live.run_nodes import RunNodes
 from dlion_sim.live.secret import read_secret
 from dlion_sim.live.timetable import Clock, Timetable
-
-__all__ = [
-    "LEFT",
-    "Address",
-    "Churn",
-    "Clock",
-    "MeshConfig",
-    "NodeConfig",
-    "Nodes",
-    "RunNodes",
-    "Spot",
-    "Timeouts",
-    "Timetable",
-    "announced",
-    "check_live",
-    "gather",
-    "on_loopback",
-    "read_secret",
-    "run_locally",
-    "run_node",
-]

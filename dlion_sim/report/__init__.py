@@ -4,14 +4,3 @@ from dlion_sim.report.many.page import Collected, many_page
 from dlion_sim.report.page import check_free, plotly_script, write_page
 from dlion_sim.report.run_page import run_page
 from dlion_sim.report.watching import PageServer, Watched
-
-__all__ = [
-    "Collected",
-    "PageServer",
-    "Watched",
-    "check_free",
-    "many_page",
-    "plotly_script",
-    "run_page",
-    "write_page",
-]

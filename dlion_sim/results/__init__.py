@@ -1,7 +1,7 @@
 """The run folder: writing and reading."""
 
 from dlion_sim.results.caveats import early_end, is_representative, note
-from dlion_sim.results.cost import Cost, Tariff, cost_of
+from dlion_sim.results.cost import Tariff, cost_of
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.folder_lock import FolderLock
 from dlion_sim.results.frames import Frames
@@ -18,7 +18,6 @@ from dlion_sim.results.tables import (
     MEMBERSHIP,
     METRICS,
     PARTS,
-    QUEUES,
     TESTS,
     TRANSFERS,
     WALL_CLOCK_COLUMNS,
@@ -34,58 +33,3 @@ from dlion_sim.results.tables import (
 )
 from dlion_sim.results.wan import LAN, WAN, Traffic, traffic_of, wan_path
 from dlion_sim.results.writing import RunWriter, mark
-
-__all__ = [
-    "CLASSES",
-    "LAN",
-    "LINKS",
-    "MEMBERSHIP",
-    "METRICS",
-    "PARTS",
-    "QUEUES",
-    "SPENT",
-    "TESTS",
-    "TRANSFERS",
-    "WALL_CLOCK_COLUMNS",
-    "WAN",
-    "ClassesRow",
-    "Cost",
-    "Ending",
-    "EvaluationSamples",
-    "FolderLock",
-    "Frames",
-    "LinksRow",
-    "MembershipEvent",
-    "MembershipRow",
-    "MetricsRow",
-    "PartsRow",
-    "QueuesRow",
-    "Row",
-    "Run",
-    "RunWriter",
-    "Status",
-    "Tariff",
-    "Traffic",
-    "TransfersRow",
-    "clouds_of",
-    "cost_of",
-    "early_end",
-    "environment",
-    "final_metric",
-    "find_runs",
-    "free_folder",
-    "headings",
-    "in_words",
-    "is_representative",
-    "mark",
-    "note",
-    "participants",
-    "replaced_settings",
-    "run_names",
-    "scenario_label",
-    "summarize",
-    "system_label",
-    "time_to_target",
-    "traffic_of",
-    "wan_path",
-]

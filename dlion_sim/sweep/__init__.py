@@ -8,35 +8,5 @@ from dlion_sim.sweep.loading import SearchSpec, load_search, load_sweep
 from dlion_sim.sweep.lock import locked
 from dlion_sim.sweep.points import Base, Point
 from dlion_sim.sweep.processes import LocalProcesses, cores
-from dlion_sim.sweep.search import Search, Trial
+from dlion_sim.sweep.search import Search
 from dlion_sim.sweep.state import Found, State, survey
-
-__all__ = [
-    "Base",
-    "Ended",
-    "Estimate",
-    "Executor",
-    "Found",
-    "Job",
-    "LocalProcesses",
-    "Point",
-    "Progressed",
-    "Search",
-    "SearchSpec",
-    "Started",
-    "State",
-    "Trial",
-    "check",
-    "check_data",
-    "cores",
-    "equal_points",
-    "estimate",
-    "load_search",
-    "load_sweep",
-    "locked",
-    "metric",
-    "run_all",
-    "run_seconds",
-    "space",
-    "survey",
-]

@@ -9,19 +9,5 @@ from dlion_sim.studies.reproduction.claims import (
     short_name,
     shortened,
 )
-from dlion_sim.studies.reproduction.verdicts import Verdict, judged
+from dlion_sim.studies.reproduction.verdicts import judged
 from dlion_sim.studies.reproduction.writing import write_collection, write_experiment
-
-__all__ = [
-    "MARK",
-    "Claim",
-    "Experiment",
-    "Verdict",
-    "experiments",
-    "in_short",
-    "judged",
-    "short_name",
-    "shortened",
-    "write_collection",
-    "write_experiment",
-]
