@@ -2,7 +2,7 @@
 
 144 hosts of 100 Gbps in 9 leaves under 4 spines. Each is a worker, and the server of a part of the parameters; in
 synchronized rounds every worker sends its gradient of ResNet-18 to the servers, layer by layer: 143 messages meet at
-each server's port. Writes a CSV of all runs and a figure to `--output`; docs/transport.md has the results.
+each server's port. Writes a CSV of all runs and a figure to `--output`; results/incast/README.md has the results.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Instances are micro-clouds of GPUs, connected by PCIe or NVLink, or two of them by the network. An iteration is
 simulated with one GPU and with all, like `dlion stalls`, for networks by the sizes of their variables and their costs.
-Writes CSVs of all runs, the claims in Markdown and two figures to `--output`; docs/stash.md has the results.
+Writes CSVs of all runs, the claims in Markdown and two figures to `--output`; results/stash/README.md has the results.
 """
 
 from __future__ import annotations
