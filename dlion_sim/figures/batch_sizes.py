@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from dlion_sim.figures.looks import look_in_order
-from dlion_sim.figures.panels import worker_groups, worker_names
+from dlion_sim.figures.panels import worker_groups
 from dlion_sim.figures.style import (
     DECADE,
     drawing,
@@ -25,7 +25,7 @@ from dlion_sim.results import Run
 from dlion_sim.results.numbers import number
 
 _MAX_WORKERS = 6
-"""The most workers with a line each; else a line is the mean of a micro-cloud, or of all workers."""
+"""The most workers with a line each; else a line is the mean of a micro-cloud, of like machines, or of all workers."""
 _SHORT, _BEYOND = 0.2, 1.5
 """If sizes only change in the first `_SHORT` of the run, `_BEYOND` times that part is shown."""
 
@@ -63,12 +63,12 @@ def draw_batch_sizes(axes: Axes, iterations: pd.DataFrame, run: Run) -> tuple[li
     """Draw the local batch sizes over the iterations' virtual time; returns handles, names and notes for a legend."""
     axes.set_ylabel("Local batch\nsize (samples)")
     by_worker = {int(str(worker)): _changes(one, "batch_size") for worker, one in iterations.groupby("worker")}
-    groups = worker_groups(list(by_worker), worker_names(run), _MAX_WORKERS)
+    groups = worker_groups(run, _MAX_WORKERS)
     notes = ["line: mean (number of workers); band: minimum to maximum"] * (len(groups) < len(by_worker))
     handles: list[Any] = []
     for place, workers in enumerate(groups.values()):
         look = look_in_order(place)
-        table = _over_workers([by_worker[worker] for worker in workers])
+        table = _over_workers([by_worker[worker] for worker in workers if worker in by_worker])
         if len(workers) > 1:
             axes.fill_between(
                 table.index, table["min"], table["max"], step="post", color=look.colour, alpha=0.2, linewidth=0

@@ -143,12 +143,29 @@ def by_cloud(workers: Iterable[int], names: Mapping[int, str]) -> dict[str, list
     return {f"{cloud} ({len(own)})": own for cloud, own in clouds.items()}
 
 
-def worker_groups(workers: Sequence[int], names: Mapping[int, str], most: int) -> dict[str, list[int]]:
-    """The workers of each line, by its name: one each for at most so many, else micro-clouds, or all workers."""
-    if len(workers) <= most:
-        return {names.get(worker, str(worker)): [worker] for worker in workers}
-    clouds = by_cloud(workers, names)
-    return clouds if len(clouds) <= _MAX_CLOUDS else {f"all {len(workers)} workers": list(workers)}
+def worker_groups(run: Run, most: int) -> dict[str, list[int]]:
+    """The workers of each line, by its name: one each for at most so many, else micro-clouds, or all workers.
+
+    Where machines in a micro-cloud differ, workers with the same machine share a line: a mean over others hides them.
+    """
+    names = worker_names(run)
+    if len(names) <= most:
+        return {name: [worker] for worker, name in names.items()}
+    machines = _machines(run)
+    clouds = by_cloud(names, names)
+    if len(machines) == len(names) and any(len({machines[one] for one in own}) > 1 for own in clouds.values()):
+        alike: dict[str, list[int]] = {}
+        for worker, machine in enumerate(machines):
+            alike.setdefault(machine, []).append(worker)
+        clouds = {f"{machine} ({len(own)})": own for machine, own in alike.items()}
+    return clouds if len(clouds) <= _MAX_CLOUDS else {f"all {len(names)} workers": [*names]}
+
+
+def _machines(run: Run) -> list[str]:
+    """Each worker's cores, as text; empty unless all are constant."""
+    clouds = run.scenario.get("cluster", {}).get("clouds", [])
+    cores = [worker.get("compute", {}).get("cores") for cloud in clouds for worker in cloud["workers"]]
+    return cores if all(isinstance(each, str) for each in cores) else []
 
 
 def rows_of(panels: Panels, columns: int) -> int:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlion_sim.figures.panels import worker_groups, worker_names
+from dlion_sim.figures.panels import worker_groups
 from dlion_sim.report import thinning
 from dlion_sim.report.thinning import packed
 from dlion_sim.results import Run
 
 MAX_WORKERS = 8
-"""The most workers that have a line each; more are grouped by micro-cloud, or all together."""
+"""The most workers that have a line each; more are grouped by micro-cloud, by machine, or all together."""
 _BUCKETS = 500
 """The number of intervals of time that lines are reduced to."""
 _AFTER, _BEFORE = "hv", "vh"
@@ -27,7 +27,7 @@ def lines_of(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float) -
     A line of one worker has reduced `times` (s) and `values`; one of several has their means, `low` and `high`.
     """
     iterations = metrics[metrics["kind"] == "iteration"]
-    groups = worker_groups(range(len(run.manifest["workers"])), worker_names(run), MAX_WORKERS)
+    groups = worker_groups(run, MAX_WORKERS)
     quantities = [
         ("Staleness", "iterations behind", _AFTER, _of_iterations(iterations, "staleness")),
         ("Batch size", "samples", _AFTER, _of_iterations(iterations, "batch_size")),

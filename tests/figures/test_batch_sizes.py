@@ -82,3 +82,11 @@ def test_only_the_part_with_changes_is_drawn(tmp_path, drawn):
     plot_batch_sizes(run, tmp_path / "a.png")
     assert drawn[1].axes[0].get_xlim() == (0, 300)
     assert drawn[1].legends[0].get_title().get_text() == ""
+
+
+def test_where_machines_in_a_micro_cloud_differ_like_ones_share_a_line(tmp_path, drawn):
+    run = run_with(tmp_path / "run", 12, 4)
+    cloud = [{"compute": {"cores": f"{cores} cores"}} for cores in (24, 12, 4)]
+    run.scenario["cluster"] = {"clouds": [{"name": f"cloud-{place}", "workers": cloud} for place in range(4)]}
+    plot_batch_sizes(run, tmp_path / "a.png")
+    assert names(drawn[0]) == ["24 cores (4)", "12 cores (4)", "4 cores (4)"]
