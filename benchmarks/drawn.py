@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in range(options.count):
         data = environment(number, options.seed)
         text = yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=120)
-        (options.output / f"{data['name']}.yaml").write_text(f"# Made by python -m benchmarks.drawn.\n{text}")
+        (options.output / f"{data['name']}.yaml").write_text(f"# Drawn at random, by seed {options.seed}.\n{text}")
     print(f"{options.count} environments in {options.output}", file=sys.stderr)
 
 
