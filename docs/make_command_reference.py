@@ -28,7 +28,7 @@ continues and counts such runs); 130: Ctrl-C.
 KINDS = {int: "whole number", float: "number", str: "text", Path: "path"}
 
 
-COMMON_FROM = 3
+COMMON_FROM = 2
 """Commands that have an option in the same words, from which on it is described once."""
 
 
@@ -58,14 +58,12 @@ def leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def section(name: str, command: Any, common: Sequence[tuple[str, str]]) -> Iterator[str]:
     """What a command is and takes, the common arguments and options by their names."""
-    arguments = [each for each in command.params if each.param_type_name == "argument"]
-    usage = " ".join(
-        [name, *map(usage_of, arguments), *(["[OPTIONS]"] if len(arguments) < len(command.params) else [])]
-    )
-    yield f"{'#' * name.count(' ')}# `{name}`\n\n{paragraphs(command.help)}\n\n    {usage}\n"
+    usage = [name, *(usage_of(each) for each in command.params if each.param_type_name == "argument")]
+    yield f"{'#' * name.count(' ')}# `{' '.join(usage)}`\n\n{paragraphs(command.help)}\n"
     if own := [row for row in rows(command) if row not in common]:
         yield listed(own)
-    if shared := [f"`{name_of(row)}`" for row in rows(command) if row in common]:
+    named = {each.strip("[]") for each in usage}
+    if shared := [f"`{name_of(row)}`" for row in rows(command) if row in common and name_of(row) not in named]:
         yield f"[Common](#common-arguments-and-options): {', '.join(shared)}.\n"
 
 
@@ -75,7 +73,7 @@ def rows(command: Any) -> list[tuple[str, str]]:
     found = []
     for each in command.params:
         if each.param_type_name == "argument":
-            found.append((f"`{usage_of(each)}`", meaning(each)))
+            found.append((f"`{usage_of(each).strip('[]')}`", meaning(each)))
         elif not each.hidden:
             names = ", ".join(f"`{one}`" for one in each.opts + each.secondary_opts)
             found.append((f"{names} {value(each, said[each.name])}".strip(), meaning(each)))

@@ -53,7 +53,7 @@ def compute(
     device: ComputesOn = Device.AUTO,
     quiet: Quiet = False,
 ) -> None:
-    """Measure gradients of a model on this machine: `workload.compute_time`, and the machine's number of cores."""
+    """Measure gradients of a model on this machine: `workload.compute_time`, and the number of cores."""
     check_new(output)
     chosen, file = _workload(scenario, model, dataset, overrides)
     from dlion_sim.calibration import calibrate as measured

@@ -45,8 +45,7 @@ def compare(
         Format,
         typer.Option(
             "--format",
-            help="`table` shows the columns that fit the terminal, all of them in a pipe; `csv` and `json` have "
-            "numbers in SI units.",
+            help="`table`: the columns that fit the terminal, in a pipe all; `csv` and `json` have SI units.",
         ),
     ] = Format.TABLE,
 ) -> None:

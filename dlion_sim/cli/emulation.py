@@ -43,8 +43,8 @@ def emulate(
 ) -> None:
     """Run a scenario in real time over its network, emulated on this machine. Needs root.
 
-    Ctrl-C ends the run early; its results stay readable. Leftovers of a killed emulation are removed when the next one
-    starts, or by --clean.
+    Ctrl-C ends the run early; its results stay readable. The next emulation, or --clean, removes what a killed one
+    left.
     """
     from dlion_sim.cli.progress import clock_bar
     from dlion_sim.emulation import check_requirements, remove_leftovers

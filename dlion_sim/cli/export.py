@@ -24,8 +24,7 @@ def export(
     to: Annotated[
         Format,
         typer.Option(
-            help="Tables; event files for TensorBoard (needs the extra tensorboard); "
-            "or a timeline for Perfetto and Chrome.",
+            help="Tables; event files for TensorBoard (extra tensorboard); or a timeline for Perfetto and Chrome.",
             show_default=False,
         ),
     ],

@@ -33,7 +33,7 @@ from dlion_sim.errors import InputError
 
 Pacing = Annotated[
     bool,
-    typer.Option(help="Delay computations to the speed of the scenario's machines, or use their real time."),
+    typer.Option(help="Delay computations to the speed of the scenario's machines."),
 ]
 Silence = Annotated[
     float | None,
@@ -96,7 +96,7 @@ def node(
     delays: Delays = None,
     join: Annotated[
         bool,
-        typer.Option("--join", help="Join a run in progress, again or for the first time; needs `availability`."),
+        typer.Option("--join", help="Join a run in progress; needs `availability`."),
     ] = False,
     incarnation: Annotated[int | None, typer.Option(hidden=True, help="Number of its earlier processes.")] = None,
     stand_by: Annotated[
@@ -108,8 +108,7 @@ def node(
 ) -> None:
     """Run one participant of a live run, in real time over TCP.
 
-    All nodes of a run need the same scenario, overrides, version and secret. `dlion gather` makes a run folder from
-    their parts.
+    All nodes need the same scenario, overrides, version and secret. `dlion gather` makes a run folder from their parts.
     """
     from dlion_sim.live import LEFT, NodeConfig, Timeouts, read_secret, run_node
     from dlion_sim.own_code import own_errors_told

@@ -59,7 +59,7 @@ def network(
         str | None,
         typer.Option(
             metavar="SCENARIO",
-            help="Measure between the clouds of a scenario, over its network emulated by Mininet. Needs root.",
+            help="Measure between the clouds of a scenario, emulated by Mininet. Needs root.",
             show_default=False,
         ),
     ] = None,
@@ -67,10 +67,7 @@ def network(
     seconds: Seconds = 3.0,
     quiet: Quiet = False,
 ) -> None:
-    """Make a `cluster` with a cloud for each place, from files or from measurements between nodes.
-
-    To measure between your own places, run `dlion calibrate node` in each of them.
-    """
+    """Make a `cluster` from files, or from measurements between nodes (`dlion calibrate node` in each place)."""
     wanted = {"BANDWIDTHS": bandwidths, "--local": local, "--emulate": emulate}
     ways = [name for name, way in wanted.items() if way is not None]
     if len(ways) != 1:
@@ -121,7 +118,7 @@ def node(
     ] = None,
     together: Annotated[
         bool,
-        typer.Option("--together", help="For node 0: measure pairs without a common host in --peers at the same time."),
+        typer.Option("--together", help="For node 0: measure pairs without a common host at the same time."),
     ] = False,
     seconds: Seconds = 3.0,
     listen: Listen = None,

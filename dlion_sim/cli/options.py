@@ -58,7 +58,7 @@ def _quieten(context: typer.Context, quiet: bool) -> bool:
 
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Print nothing but errors: no progress, no table.", callback=_quieten),
+    typer.Option("--quiet", "-q", help="Print nothing but errors.", callback=_quieten),
 ]
 Fifo = Annotated[
     bool,
@@ -68,8 +68,8 @@ Target = Annotated[
     str | None,
     typer.Option(
         metavar="VALUE",
-        help="The accuracy, e.g. 90 or 0.9, or other metric to reach; by default the scenario's target, "
-        "or else the best that half of the runs reached.",
+        help="Accuracy, e.g. 90 or 0.9, or other metric to reach; by default the scenario's, or else the "
+        "best that half of the runs reached.",
         show_default=False,
     ),
 ]
@@ -127,7 +127,7 @@ Listen = Annotated[
 Delays = Annotated[
     str | None,
     typer.Option(
-        help="Delays of messages from each participant, in order: 0 s,30 ms,... Emulates longer round-trip times.",
+        help="Delays of messages from each participant, in order, to emulate round-trip times: 0 s,30 ms,...",
         show_default=False,
     ),
 ]

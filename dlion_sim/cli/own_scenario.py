@@ -14,8 +14,8 @@ def scenario(
     links: Annotated[
         Path,
         typer.Argument(
-            help="A CSV file with the columns from,to,bandwidth,rtt, or bandwidth_mbps,rtt_ms; or the YAML of "
-            "`dlion calibrate network` or `node`, or a scenario, of which only the paths are read.",
+            help="A CSV file with the columns from,to,bandwidth,rtt, or bandwidth_mbps,rtt_ms; or the YAML "
+            "of `dlion calibrate network` or `node`, or a scenario.",
             show_default=False,
         ),
     ],
@@ -27,8 +27,8 @@ def scenario(
         typer.Option(
             "--site",
             metavar="NAME=MACHINE",
-            help="A site's machine: a device of `dlion devices` or a number of cores, e.g. gpu1=a100, lab=8cores, "
-            "edge=2*t4; repeatable, for further machines of a site too.",
+            help="A site's machine: a device of `dlion devices` or a number of cores, e.g. gpu1=a100, "
+            "lab=8cores, edge=2*t4; repeatable.",
             show_default=False,
         ),
     ] = [],  # noqa: B006  (only read)
@@ -39,7 +39,7 @@ def scenario(
 ) -> None:
     """Write a whole scenario from measured links and the sites' machines; comments mark what was assumed.
 
-    A direction without a row, or with an empty cell, is assumed to be like the opposite one.
+    A direction without a row or value is assumed to be like the opposite one.
     """
     check_new(output)
     seconds = None if duration is None else seconds_of(duration, "--duration")

@@ -54,19 +54,19 @@ class Quantity(StrEnum):
     BYTES = "bytes"
 
 
-Bands = Annotated[Band, typer.Option("--band", help="Bands: the range over seeds, or the 95 % interval of the mean.")]
+Bands = Annotated[Band, typer.Option("--band", help="Range over seeds, or 95 % interval of the mean.")]
 
 
 @plot.callback()
 def root() -> None:
-    """Draw a figure from run folders; runs that differ only in their seed are drawn as one."""
+    """Draw a figure from run folders; runs that differ only in their seed are one."""
 
 
 @plot.command()
 def accuracy(
     runs: Runs,
     output: Output,
-    x: Annotated[Progress, typer.Option(help="Horizontal axis; bytes are those over the WAN.")] = Progress.TIME,
+    x: Annotated[Progress, typer.Option(help="Horizontal axis.")] = Progress.TIME,
     band: Bands = Band.RANGE,
     labels: Labels = None,
     quiet: Quiet = False,
@@ -136,7 +136,7 @@ def links(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """N of Max-N and traffic of WAN links: over time, or as maps of means with more than 8 workers."""
+    """N of Max-N and traffic of WAN links: over time, or above 8 workers maps of means."""
     from dlion_sim.figures import plot_links
 
     _done(plot_links(_run(run), output, senders or (), receivers or ()), quiet=quiet)
@@ -144,7 +144,7 @@ def links(
 
 @plot.command()
 def fct(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
-    """Completion times of messages: their distribution; by variable and class of packets where packets may be lost."""
+    """Distribution of messages' completion times; where packets may be lost, by variable and class of packets."""
     from dlion_sim.figures import plot_completion_times
 
     _done(plot_completion_times(_groups(runs, labels), output), quiet=quiet)

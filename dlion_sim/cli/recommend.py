@@ -44,8 +44,8 @@ def recommend(
     deadline: Annotated[
         str | None,
         typer.Option(
-            help="Find the cheapest that reaches the target within this time, e.g. 6h; own machines without prices: "
-            "the fastest.",
+            help="Find the cheapest (own machines without prices: the fastest) that reaches the target "
+            "within this time, e.g. 6h.",
             show_default=False,
         ),
     ] = None,
@@ -88,8 +88,7 @@ def recommend(
     effort: Annotated[
         str | None,
         typer.Option(
-            help="Wall time on this machine, e.g. 5min, into which candidates and seeds are to fit; others are left "
-            "out.",
+            help="Wall time on this machine, e.g. 5min, into which candidates and seeds are to fit.",
             show_default=False,
         ),
     ] = None,
@@ -103,11 +102,8 @@ def recommend(
 ) -> None:
     """Recommend machines and a system: the cheapest within a deadline, or the fastest within a budget.
 
-    Candidates are instances of a catalog, their numbers, all of the scenario's clouds or one, and systems; with
-    --machines own they are systems and learning rates on the scenario's machines, and without a bound the fastest
-    within its duration is wanted. Successive halving: short simulations of all, longer ones of the better half, and so
-    on; finalists run with several seeds.
-    Started again, it does only what is missing. Ctrl-C ends it early; completed runs are kept.
+    Candidates are instances of a catalog, their numbers, clouds and systems; with --machines own, systems and learning
+    rates on the scenario's machines. The same command continues after Ctrl-C.
     """
     from dlion_sim.cli.recommended import print_candidates, print_effort, print_recommendation, print_time
     from dlion_sim.recommend import Choices, write_recommendation

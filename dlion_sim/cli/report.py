@@ -28,9 +28,9 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace the output file even if it is not a report.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a page of a run, or a comparison of many: one HTML file (needs the extra report).
+    """Write a page of a run, or a comparison of many, as one HTML file (extra report).
 
-    Runs that differ only in their seed are compared as one.
+    Runs that differ only in their seed are one.
     """
     from dlion_sim.report import Collected, check_free, many_page, run_page, write_page
     from dlion_sim.results import Run, find_runs
@@ -63,9 +63,9 @@ def watch(
     target: Target = None,
     quiet: Quiet = False,
 ) -> None:
-    """Serve a page of runs in progress to browsers on this machine (needs the extra report); Ctrl-C ends it.
+    """Serve a page of runs in progress to browsers on this machine (extra report).
 
-    It only reads the folder, and can be started at any time.
+    It only reads the folder. Ctrl-C ends it.
     """
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.report import PageServer, Watched, plotly_script

@@ -46,7 +46,7 @@ def reproduce(
     runs: Annotated[
         Path | None,
         typer.Option(
-            help="The folder for run folders, below it one for each experiment; by default `runs` in the output.",
+            help="The folder for run folders; by default `runs` in the output.",
             show_default=False,
         ),
     ] = None,
@@ -65,8 +65,8 @@ def reproduce(
 ) -> None:
     """Repeat papers' experiments and check their claims: a table, a figure and verdicts for each.
 
-    Each is a sweep, which `dlion sweep reproduction/NAME` runs too. Started again, it does only what is missing, and
-    rewrites the pages.
+    Each is a sweep (`dlion sweep reproduction/NAME`). Started again, it does only what is missing, and rewrites the
+    pages.
     """
     from dlion_sim.studies.reproduction import experiments, in_short, short_name, write_collection
 

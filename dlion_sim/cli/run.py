@@ -36,8 +36,7 @@ def run(
 ) -> None:
     """Run a scenario in virtual time and write its run folder.
 
-    Ctrl-C ends the run early; its results stay readable, and --resume continues from there, or from the last
-    checkpoint after a kill.
+    Ctrl-C ends the run early; --resume continues from there, or after a kill from the last checkpoint.
     """
     every = checkpoint_every or None
     if resume is not None:

@@ -59,8 +59,8 @@ def stalls(
 ) -> None:
     """Show the stalls of workers: what they wait for, over which link, and the speed without each cause.
 
-    Simulates the scenario several times, with one more cause of stalls each time. Started again, it does only what is
-    missing. Ctrl-C ends it early; completed runs are kept.
+    Simulates the scenario several times, with one more cause of stalls each time. The same command continues after
+    Ctrl-C.
     """
     from dlion_sim.cli.progress import progress_bar
     from dlion_sim.interrupts import Interrupts

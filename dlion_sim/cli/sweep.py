@@ -41,10 +41,8 @@ def sweep(
     """Run a sweep in parallel: scenarios that differ along axes, or the trials of a search.
 
     Its YAML has a base scenario, or several, and axes: values by dotted path, all combinations of which are run.
-    Further keys: zipped (axes that change together), exclude (combinations to leave out), names (a template for the run
-    folders), search (values to find). `dlion scenarios` lists examples.
-
-    Started again, it does only what is missing. Ctrl-C ends it early; completed runs are kept.
+    Further keys: zipped (axes that change together), exclude, names (of run folders), search. `dlion scenarios` lists
+    examples. The same command continues after Ctrl-C.
     """
     from dlion_sim.scenario import find_sweep
     from dlion_sim.sweep import State, check, load_search, load_sweep, survey

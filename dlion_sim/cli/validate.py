@@ -37,7 +37,7 @@ def validate(
 ) -> None:
     """Compare the simulator with a real run: iteration times, bytes by link, accuracy over time.
 
-    Emulation needs root and Mininet, see `dlion emulate`; the comparison of two existing runs needs neither.
+    Emulation needs root and Mininet; the comparison of two existing runs needs neither.
     """
     from dlion_sim.cli.fidelity_report import fidelity_report
     from dlion_sim.results import Run, free_folder

@@ -35,38 +35,37 @@ Entries = dict[str, Entry]
 
 
 class Availability(Model):
-    """When participants and links can be used. `cluster` has all of them; one that joins later is down from 0 s on.
+    """When participants and links can be used. One that joins later is in `cluster`, too, and down from 0 s on.
 
     After a crash, a worker has only its training data; it fetches the parameters from another worker.
     """
 
     workers: Entries = Field(default_factory=dict)
-    """Outages of workers, by name, e.g. edge/1, or by pattern, e.g. "edge/*". An exact name precedes the first
-    matching pattern."""
+    """Outages of workers, by name, e.g. edge/1, or by pattern, e.g. "edge/*". An exact name precedes the first matching
+    pattern."""
     clouds: Entries = Field(default_factory=dict)
-    """Outages of all machines of a cloud at once, by its name or a pattern."""
+    """Outages of all machines of a cloud at once."""
     links: Entries = Field(default_factory=dict)
-    """Outages of the path between two clouds, e.g. east-west, or of one direction, e.g. "east>west"; or by a pattern.
-    """
+    """Outages of the path between two clouds, e.g. east-west, or of one direction, e.g. "east>west"."""
     servers: Entries = Field(default_factory=dict)
-    """Outages of parameter servers on machines of their own, by name, e.g. server 8, or by a pattern."""
+    """Outages of parameter servers on machines of their own, e.g. server 8."""
     kind: Kind = "crash"
-    """How an outage begins. crash: at once. preemption: after a notice; unfinished work is lost. leave: after the
-    machine has sent all of its messages."""
+    """How an outage begins. crash: at once. preemption: after a notice; unfinished work is lost. leave: after all
+    messages were sent."""
     notice: Duration = 30.0
-    """Time between the notice of a preemption and the preemption."""
+    """Time from the notice to the preemption."""
     on_loss: Literal["go_on", "wait", "abort"] = "go_on"
-    """What a participant does that waits for a lost peer: continue without it, wait until it returns, or end the run.
-    """
+    """What a participant does that waits for a lost peer: continue without it, wait until it returns, or end the
+    run."""
     detection: Duration = 0.0
     """Time until peers detect a crash, in addition to half a round trip. 0 s: only the process crashes. For whole
-    machines use the timeout of live nodes (`silence`)."""
+    machines use live nodes' `silence`."""
     silence: Annotated[Duration, Field(gt=0)] = 30.0
-    """Timeout after which both ends of a link that carries nothing consider each other lost."""
+    """Time after which both ends of a link that carries nothing consider each other lost."""
     restart: Duration = 0.0
     """Time from a machine's return until its process runs: booting, loading an image."""
     sponsor: Literal["nearest", "least_loaded", "best"] = "nearest"
-    """Member that sends its state to a joining worker: the first to answer, the one with the least to send, or that
+    """Member that sends its state to a joining worker: the first to answer, the one with the least to send, or the one
     with the lowest loss."""
 
     @model_validator(mode="after")

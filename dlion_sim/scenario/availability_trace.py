@@ -36,11 +36,11 @@ _OPTIONS = {
 
 
 class AvailabilityTrace(OutageModel):
-    """Outages from a trace file, which is read with the scenario. A trace of several machines applies to all
-    participants that the entry names; the seed determines which participant gets which machine's outages."""
+    """Outages from a trace file. A trace of several machines applies to all participants of the entry; the seed
+    determines which participant gets which machine's outages."""
 
     trace: str
-    """The file; text or JSON may be compressed (.gz)."""
+    """The file; may be compressed (.gz)."""
     format: Literal["nodes", "counts", "simgrid", "fedscale", "skypilot", "intervals", "lifetimes"]
     """The format. nodes: lines `time,add,node` and `time,remove,node` (Oobleck). counts: lines `time,count`, the number
     up (Bamboo, Parcae). simgrid: a state profile. fedscale: JSON of client_behave_trace. skypilot: JSON of a spot
@@ -51,7 +51,7 @@ class AvailabilityTrace(OutageModel):
     where: dict[str, str | int | float] = Field(default_factory=dict)
     """Selects rows of a table: {column: value}."""
     repeat: Lasting | None = None
-    """Period after which the trace repeats; by default the file's, or none."""
+    """Period after which the trace repeats; by default the file's."""
     offset: Duration = 0.0
     """Time in the trace at which the run starts."""
     down: Lasting | None = None

@@ -21,19 +21,18 @@ from dlion_sim.scenario.wan import Paths, Wan
 class Fabric(Model):
     """Switches in two tiers: each machine is at a leaf, and each leaf has a link to every spine.
 
-    The cloud's workers are spread evenly over the leaves, in order, then parameter servers on machines of their own.
-    Traffic to and from other clouds crosses no spine.
+    Workers are spread evenly over the leaves, in order, then parameter servers on machines of their own. Traffic to and
+    from other clouds crosses no spine.
     """
 
     leaves: Annotated[int, Field(ge=1, le=1000)]
     """Number of leaves, at most that of workers."""
     spines: Annotated[int, Field(ge=1, le=256)]
-    """Number of spines, and so of routes between two leaves."""
+    """Number of spines."""
     oversubscription: Annotated[float, Field(ge=0.01, le=1000)] | None = None
-    """Ratio of the bandwidth of a leaf's NICs at the run's start to that of its links to the spines, in each direction.
-    By default 1."""
+    """Ratio of the bandwidth of a leaf's NICs, at the run's start, to that of its links to the spines. By default 1."""
     bandwidth: BandwidthSchedule | None = None
-    """Bandwidth of each link between a leaf and a spine in each direction, instead of an oversubscription."""
+    """Bandwidth of each link between a leaf and a spine, instead of an oversubscription."""
 
     @model_validator(mode="after")
     def _has_one_bandwidth(self) -> Self:
@@ -46,7 +45,7 @@ class Lan(Model):
     """The network inside a micro-cloud: one switch, or leaves and spines."""
 
     bandwidth: BandwidthSchedule | None = None
-    """Bandwidth of the switch, shared by all its traffic. By default it is non-blocking: only NICs limit."""
+    """Bandwidth of the switch, shared by all its traffic. By default only NICs limit."""
     rtt: Duration = 0.0002
     """Round-trip time between two machines of the cloud."""
     fabric: Fabric | None = None

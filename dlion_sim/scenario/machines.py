@@ -19,7 +19,7 @@ class Compute(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "number", "object"], "examples": ["24 cores", *DEVICES]}
 
     cores: CoresSchedule = Schedule.constant(8.0)
-    """Number of cores, or a device's name; may change over time."""
+    """Number of cores, or a device's name."""
     noise: Annotated[float, Field(ge=0, le=3)] = 0.0
     """Sigma of the lognormal factor (median 1) on the time of each computation."""
 
@@ -58,7 +58,7 @@ class Rented(Model):
     """The cost of a machine."""
 
     instance: str | None = None
-    """Name in `prices.catalog`, which provides compute, NIC and price unless they are given here."""
+    """Name in `prices.catalog`, which has compute, NIC and price unless they are given here."""
     price: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """Price per hour; 0: free."""
     watts: Annotated[float, Field(ge=0, le=1e6)] | None = None
@@ -66,12 +66,12 @@ class Rented(Model):
     carbon: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """Grams of CO2 per kWh at its place."""
     spot: bool | None = None
-    """Whether it is a spot machine, whose cost and energy count only while it is up. By default `prices.spot`."""
+    """Whether cost and energy count only while it is up (spot). By default `prices.spot`."""
 
 
 class WorkerGroup(Rented):
-    """Equal workers, each on its own machine. The cores of an instance are those of all its GPUs (see devices), or its
-    vCPUs if it has none."""
+    """Equal workers, each on its own machine. An instance has the cores of all its GPUs (`dlion devices`), or its
+    vCPUs."""
 
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
     """Number of workers in the group."""

@@ -37,7 +37,7 @@ class MatrixFile(Model):
     file: str
     """CSV file."""
     unit: str | None = None
-    """Unit of its numbers, e.g. Mbps or ms; required unless the file has it."""
+    """Unit of its numbers, e.g. Mbps, unless the file has it."""
 
 
 def read_csv(file: Path, unit: str | None) -> Measured:

@@ -22,34 +22,33 @@ class NoTcp(Model):
 
 class Lv08(Model):
     """SimGrid's model LV08 (Velho and Legrand, SIMUTools 2009): factors fitted to packet-level simulations, a window,
-    and smaller shares for longer round trips. The factors include headers and acknowledgements, which are 5 % of the
-    opposite direction's traffic."""
+    and smaller shares for longer round trips. They include headers, and acknowledgements of 5 % in the opposite
+    direction."""
 
     kind: Literal["lv08"] = "lv08"
     latency_factor: Annotated[float, Field(ge=1, le=1000)] = 13.01
-    """Factor on the latency of a path, which includes slow start."""
+    """Factor on the latency of a path, for slow start."""
     bandwidth_factor: Annotated[float, Field(gt=0, le=1)] = 0.97
     """Share of a link's bandwidth that messages get."""
     window: Window = 4 * 1024.0**2
     """Maximum in flight per round trip (SimGrid's `TCP-gamma`)."""
     sharing_size: Size = 20537.0
-    """A flow's share of a full link is proportional to 1 / (path latency + time of this size over each of its links),
-    at its start (SimGrid's `weight-S`)."""
+    """A flow's share of a full link is proportional, at its start, to 1 / (path latency + time of this size over each
+    of its links) (SimGrid's `weight-S`)."""
 
 
 class Windows(Model):
-    """TCP windows: each connection starts with a small window, which doubles every round trip (slow start) until its
-    links are full or the window is at its maximum. From then on its rate is limited to window / RTT."""
+    """TCP windows: a connection's window doubles every round trip (slow start) until its links are full or it is at its
+    maximum; then its rate is limited to window / RTT."""
 
     kind: Literal["window"] = "window"
     initial_window: Annotated[int, Field(ge=1, le=1_000_000)] = 10
     """Initial window of a connection, in segments of 1448 bytes (RFC 6928)."""
     receive_window: Window = 3 * 1024.0**2
-    """Maximum in flight per round trip. By default as Linux tunes it: half of `tcp_rmem`'s 6 MiB (`tcp_adv_win_scale`
-    1)."""
+    """Maximum in flight per round trip. By default as in Linux: half of `tcp_rmem`'s 6 MiB."""
     idle_restart: bool = True
     """Whether an idle connection's window is halved every retransmission timeout (200 ms plus RTT), down to the initial
-    one (RFC 2861), as Linux does by default (`tcp_slow_start_after_idle`)."""
+    one (RFC 2861), as in Linux."""
 
 
 AnyTcp = NoTcp | Lv08 | Windows
@@ -62,7 +61,8 @@ class Flows(Model):
 
 
 class Packets(Model):
-    """Packet level: every packet of a message waits in the queue of each link, and may be marked or dropped there.
+    """Packet level: every packet of a message waits in the queue of each link but the sender's NIC, and may be marked
+    or dropped there.
 
     A machine's own NIC has no queue: it sends as soon as it is free.
     """
@@ -71,25 +71,25 @@ class Packets(Model):
     buffer: Annotated[QueueSize, Field(ge=1514)] = 150_000.0
     """Size of each link's queue; packets beyond it are dropped. A full packet is 1514 bytes."""
     drop_above: QueueSize = 30_000.0
-    """Queue size above which packets that may be lost are dropped. Above the buffer: never."""
+    """Queue size above which packets that may be lost are dropped."""
     mark_above: QueueSize = 30_000.0
-    """Queue size above which other packets are marked (ECN). Above the buffer: never."""
+    """Queue size above which other packets are marked (ECN)."""
     burst: QueueSize = 0.0
     """Size of the token bucket: bytes that a link passes at once after a pause."""
     shared_buffer: bool = False
     """Whether all outgoing links of a switch share one buffer."""
     fair: bool = False
-    """Whether every connection has its own queue of these sizes at each link, served round-robin with short frames
-    first, as in Linux's fq_codel."""
+    """Whether every connection has its own queue at each link, served round-robin with short frames first
+    (fq_codel)."""
     priorities: Annotated[int, Field(ge=1, le=8)] = 8
-    """Number of priorities at each link; the highest is sent first."""
+    """Number of priorities at each link."""
     paths: Literal["hash", "spray"] = "hash"
     """Choice among several routes (a fabric's spines): one per connection, or one per packet."""
     delays: Literal["links", "receivers"] = "links"
-    """Where latency applies: on the links; or at receivers, which hold messages back but acknowledge at once, as in
-    emulations on kernels without delays."""
+    """Where latency applies: on the links; or at receivers, which acknowledge at once, as in emulations on kernels
+    without delays."""
     sample_every: Annotated[Duration, Field(ge=1e-6)] | None = None
-    """Time between rows of queues.parquet, the state of all queues; by default the time between evaluations."""
+    """Time between rows of queues.parquet; by default between evaluations."""
 
     @model_validator(mode="after")
     def _has_one_kind_of_queue(self) -> Self:

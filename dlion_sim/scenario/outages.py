@@ -58,7 +58,7 @@ class Timetable(Model):
     down: list[Interval]
     """Outages as [from, to], in order; to null: permanent."""
     repeat: Lasting | None = None
-    """Period after which the outages repeat. None: they do not."""
+    """Period after which the outages repeat."""
 
     @model_validator(mode="after")
     def _is_in_order(self) -> Self:
@@ -81,9 +81,9 @@ class OutageModel(Model):
     """Keys of all entries."""
 
     kind: Kind | None = None
-    """Kind of the outages; by default `availability.kind`."""
+    """Their kind; by default `availability.kind`."""
     notice: Duration | None = None
-    """Notice of a preemption; by default `availability.notice`."""
+    """Their notice; by default `availability.notice`."""
 
     @property
     def is_endless(self) -> bool:
@@ -96,13 +96,13 @@ class Down(Timetable, OutageModel):
 
 
 class Counts(OutageModel):
-    """Number of machines up over time, e.g. {counts: {0 s: 8, 100 s: 6}}, of a fleet as large as the highest count, or
-    as the entry's participants if these are more. The seed determines which ones leave and return."""
+    """Number of machines up over time, e.g. {counts: {0 s: 8, 100 s: 6}}, of a fleet as large as the highest count or
+    the entry's participants. The seed determines which ones leave and return."""
 
     counts: dict[Duration, Annotated[int, Field(ge=0, le=10_000)]]
-    """Number up from each time on; the first time is 0."""
+    """Number up from each time on; the first is 0."""
     repeat: Lasting | None = None
-    """Period after which the counts repeat. None: the last one applies until the end."""
+    """Period after which the counts repeat."""
 
     @model_validator(mode="after")
     def _is_in_order(self) -> Self:
@@ -117,7 +117,7 @@ class Counts(OutageModel):
 
 
 class Machines(OutageModel):
-    """Machines with outages of their own. The seed determines which of the entry's participants gets which."""
+    """Machines with outages of their own. The seed determines which participant gets which."""
 
     machines: Annotated[list[Timetable], Field(min_length=1)]
     """The outages of each machine."""
@@ -131,7 +131,7 @@ class Process(OutageModel):
     """Random outages by the run's seed, independent for each participant."""
 
     start: Literal["up", "down", "any"] = "up"
-    """State at 0 s; any: drawn from the process's stationary distribution."""
+    """State at 0 s; any: drawn from the stationary distribution."""
 
     @property
     def is_endless(self) -> bool:

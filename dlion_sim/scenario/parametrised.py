@@ -47,12 +47,11 @@ class Lora(Model):
     alpha: Annotated[float, Field(gt=0)] = 16.0
     """The updates are scaled by alpha / rank."""
     targets: Annotated[list[str], Field(min_length=1)] | None = None
-    """Suffixes of the names of adapted layers, e.g. query_key_value. None: all dense layers."""
+    """Suffixes of the names of adapted layers, e.g. query_key_value. By default all dense layers."""
     base: str | None = None
-    """File of the base model's parameters (torch.save of a state_dict). None:
-    the initial ones."""
+    """File of the base model's parameters (torch.save of a state_dict). By default the initial ones."""
     base_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
-    """SHA-256 that the file must have. None: any."""
+    """SHA-256 that the file must have."""
 
     @field_validator("base")
     @classmethod

@@ -51,11 +51,10 @@ class Owners(Model):
 
     kind: Literal["owners"] = "owners"
     at: Annotated[dict[str, Held], Field(min_length=1)] | None = None
-    """Owners by cloud or worker, e.g. {s3: 3, s1: [0, 4], s2/0: 1}. A cloud's owners are split equally among its
-    workers without an entry of their own. Other owners are assigned at random to the remaining workers. None: all
-    owners are."""
+    """Owners by cloud or worker, e.g. {s3: 3, s1: [0, 4], s2/0: 1}. A cloud's are split among its workers without an
+    entry of their own; other owners are assigned at random to the remaining workers."""
     without: Held | None = None
-    """Owners that are left out, e.g. 3 or [3, 4]. None: all are used."""
+    """Owners that are left out, e.g. 3 or [3, 4]."""
 
     @model_validator(mode="after")
     def _lie_at_one_place(self) -> Self:

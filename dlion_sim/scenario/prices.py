@@ -36,13 +36,13 @@ class Prices(Model):
     """Prices of machines and traffic, in any one currency."""
 
     catalog: str | None = None
-    """Catalog of the instances that workers name: a shipped one, or a CSV file with SkyPilot's columns."""
+    """Catalog of instances: a shipped one, or a CSV file with SkyPilot's columns."""
     spot: bool = False
-    """Default of machines' `spot`: the catalog's spot price, or their own `price`, billed only while they are up,
-    `availability.restart` included. `availability` has their preemptions."""
+    """Default of machines' `spot`: the catalog's spot price or their own `price`, only while they are up,
+    `availability.restart` included. Preemptions are in `availability`."""
     egress: Price | dict[str, Price | dict[str, Price]] | None = None
-    """Price of a GB (1e9 bytes) from one cloud to another: a number; or by sending cloud, {east: 0.02, west: 0.09}; or
-    by sending and receiving cloud, {east: {west: 0.02, north: 0.05}}. By default traffic is free."""
+    """Price of a GB (1e9 bytes) from one cloud to another: a number; by sending cloud, {east: 0.02, west: 0.09}; or by
+    both, {east: {west: 0.02, north: 0.05}}. By default 0."""
     billing: Billing = Billing()
     """Billing of machines' time."""
 

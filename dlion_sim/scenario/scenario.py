@@ -43,10 +43,9 @@ class Scenario(Model):
     target_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
     """The run stops when the workers' mean accuracy reaches this value."""
     target: float | None = None
-    """The run stops when the workers' mean of the task's metric reaches this value, e.g. a perplexity of 12.5 or less.
-    """
+    """The same for any metric of the task, e.g. a perplexity of 12.5 or less."""
     record_transfers: bool | None = None
-    """Whether transfers.parquet records every message, at about 5 us and 20 bytes each. By default only with up to 64
+    """Whether transfers.parquet has every message, at about 5 us and 20 bytes each; by default with up to 64
     workers."""
     workload: Workload
     """Data, model and training."""
@@ -59,12 +58,11 @@ class Scenario(Model):
     system: SystemSpec
     """The training system."""
     availability: Availability | None = None
-    """Outages of participants and links. None: there are none, and a lost participant ends the run."""
+    """Outages of participants and links. Without it, a lost participant ends the run."""
     prices: Prices | None = None
-    """Prices of machines and traffic, for the cost in the summary. None: only machines' own prices."""
+    """Prices of machines and traffic, for the cost in the summary."""
     modules: str | None = None
-    """Folder of your own Python modules (package.module:name); by default that
-    folder."""
+    """Folder of your own Python modules; by default the scenario's."""
 
     @property
     def records_transfers(self) -> bool:

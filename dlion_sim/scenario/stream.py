@@ -25,7 +25,7 @@ class ArrivalRates(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "object"], "examples": ["50/s"]}
 
     rate: RateSchedule
-    """Samples per second at each worker; may change over time, like a capacity."""
+    """Samples per second at each worker."""
     of: dict[str, RateSchedule] = Field(default_factory=dict)
     """Rates of other workers, by name of micro-cloud or worker: {west: 10/s, west/0: 5/s}."""
 
@@ -71,7 +71,7 @@ class _OfClasses(Model):
     """A change of class frequencies."""
 
     clouds: list[str] = Field(default_factory=list)
-    """Micro-clouds whose workers it applies to. None: all."""
+    """Micro-clouds whose workers it applies to. By default all."""
 
     def concerns(self, cloud: str) -> bool:
         """Whether it applies to workers of a micro-cloud."""
@@ -85,8 +85,8 @@ class LabelShift(_OfClasses):
     classes: Annotated[list[ClassNumber], Field(min_length=1)]
     """The classes."""
     weight: Annotated[dict[Duration, Annotated[float, Field(ge=0, le=1e6)]], Field(min_length=1)]
-    """Factor on their share at given times, interpolated linearly and constant outside, e.g. {60 s: 1, 120 s: 0.1}.
-    Shares are normalized afterwards."""
+    """Factor on their share over time, interpolated linearly, e.g. {60 s: 1, 120 s: 0.1}. Shares are then
+    normalized."""
 
     @field_validator("weight", mode="wrap")
     @classmethod
@@ -180,7 +180,7 @@ class Brightness(_OfInputs):
 
     kind: Literal["brightness"] = "brightness"
     by: Annotated[float, Field(ge=-1, le=1)]
-    """Final addition to each entry, as a share of the range of entries, to which they are clipped."""
+    """Final addition to each entry, as a share of their range, to which they are clipped."""
 
 
 class Rotation(_OfInputs):
@@ -195,8 +195,8 @@ Drift = Annotated[LabelShift | LateClass | Brightness | Rotation, Field(discrimi
 
 
 class Stream(Model):
-    """Samples arrive during training: a worker trains on the samples of its shard that have arrived. Each is tested
-    before it is trained on (prequential). Classes and inputs may drift."""
+    """A worker trains on the samples of its shard that have arrived. Each is tested before it is trained on
+    (prequential)."""
 
     arrivals: ArrivalRates
     """Arrival rates."""

@@ -21,8 +21,8 @@ InitialWindow = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Reliable(Model):
-    """Reliable, ordered delivery as with TCP. Its settings are for simulated packets (DCTCP with selective
-    acknowledgements); flows use `network.tcp`, real nodes the kernel's TCP."""
+    """Reliable, ordered delivery. Its settings are for simulated packets (DCTCP with selective acknowledgements); flows
+    use `network.tcp`, real nodes the kernel's TCP."""
 
     kind: Literal["reliable"] = "reliable"
     initial_window: InitialWindow = 10
@@ -30,15 +30,15 @@ class Reliable(Model):
     receive_window: Window = 3 * 1024.0**2
     """Maximum in flight per round trip."""
     least_timeout: PositiveDuration = 0.2
-    """Minimum retransmission timeout, in addition to a round trip; by default as in Linux."""
+    """Minimum retransmission timeout, in addition to a round trip."""
     recovery: Literal["plain", "linux"] = "plain"
     """Loss detection and recovery. plain: three later segments, or the timeout. linux: also RACK-TLP (RFC 8985), RFC
     6675 and windows of whole segments."""
 
 
 class Pfabric(Model):
-    """Reliable delivery where packets of messages with fewer remaining bytes are sent first and dropped last (pFabric:
-    Alizadeh et al., SIGCOMM'13). For simulated packets only."""
+    """Reliable delivery where packets of messages with fewer remaining bytes are sent first and dropped last (Alizadeh
+    et al., SIGCOMM'13). For simulated packets only."""
 
     kind: Literal["pfabric"] = "pfabric"
     least_timeout: PositiveDuration | None = None
@@ -76,25 +76,25 @@ class LossPhase(Model):
 
 
 class Dlcp(Model):
-    """Bounded loss: a message is complete when the missing share is within a bound, with packets in any order (DLCP:
-    Wang et al., arXiv 2008.08445; MLT, NSDI'24). For simulated packets, or UDP between real nodes."""
+    """Bounded loss: a message is complete when the missing share is within a bound (Wang et al., arXiv 2008.08445; MLT,
+    NSDI'24). For simulated packets, or UDP between real nodes."""
 
     kind: Literal["dlcp"] = "dlcp"
     loss_bound: AnyBound = 0.1
-    """Share of a message's bytes that may be lost: a number, or one for each stage, by default 0. The default is that
-    of the paper's evaluations."""
+    """Share of a message's bytes that may be lost (default: the paper's): a number, or one for each stage, by default
+    0."""
     by_tensor: dict[str, Bound] = Field(default_factory=dict)
-    """Bounds of variables by name, or by the longest matching suffix such as `weight`. If any are given, each
-    variable's bytes are counted separately, in dense messages of stages that may lose anything."""
+    """Bounds of variables by name, or by the longest matching suffix such as `weight`. Each variable's bytes are then
+    counted separately, in dense messages of stages that may lose anything."""
     phases: list[LossPhase] = Field(default_factory=list)
-    """Factors on the bounds by iteration, e.g. for a critical first phase (as in DBLP, arXiv 2605.01989): each from its
-    iteration to the next phase's. They do not apply to messages without iteration (pairwise averaging)."""
+    """Factors on the bounds by iteration, e.g. for a critical first phase (DBLP, arXiv 2605.01989). They do not apply
+    to messages without iteration (pairwise averaging)."""
     fill: Literal["zero", "rescale", "stale"] = "zero"
-    """Replacement of missing gradients. zero: 0 (the paper's), which makes sums too small. rescale: 0, with the rest
-    scaled up, unbiased. stale: those of the sender's previous message, as missing parameters always are."""
+    """Replacement of missing gradients. zero: 0 (the paper's). rescale: 0, with the rest scaled up, unbiased. stale:
+    those of the sender's previous message, as missing parameters always are."""
     drop: Literal["none", "layer", "magnitude", "layer+magnitude"] = "layer+magnitude"
-    """Packets that switches drop early, where they mark others: none, those of front layers, those of small gradients,
-    or those of both."""
+    """Packets that switches drop early, where they mark others: those of front layers, those of small gradients, or
+    those of both."""
     front: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of the variables that are front layers (chosen here)."""
     quantile: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -104,10 +104,10 @@ class Dlcp(Model):
     """Priorities in switches' queues. layer: large gradients first, among them front layers first; then small
     gradients, among them front layers last."""
     stop_early: bool = True
-    """Whether the receiver completes a message as soon as the missing share is within the bound; otherwise after all
-    packets were sent once."""
+    """Whether a message is complete as soon as the missing share is within the bound; otherwise after all packets were
+    sent once."""
     congestion_control: Literal["dctcp", "none"] = "dctcp"
-    """Congestion control by marks and losses as in DCTCP, or none: packets are sent at the NIC's rate."""
+    """Congestion control as in DCTCP, or none: packets are sent at the NIC's rate."""
     initial_window: InitialWindow = 10
     """Initial window of a connection, in packets (chosen here)."""
     least_timeout: PositiveDuration = 0.01

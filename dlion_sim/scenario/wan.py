@@ -30,8 +30,8 @@ Loss = Annotated[float, Field(ge=0, lt=1)]
 
 
 class WanPath(Model):
-    """The path between two micro-clouds; omitted keys are the WAN's. "*" means every other cloud whose path with this
-    one is not listed by both names."""
+    """The path between two micro-clouds; omitted keys are the WAN's. "*" means all other clouds without a path of two
+    names to this one."""
 
     between: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
     """Two clouds, for both directions, each with its own bandwidth."""
@@ -40,11 +40,11 @@ class WanPath(Model):
     target: str | None = Field(default=None, alias="to")
     """Receiving cloud, for one direction."""
     bandwidth: PathBandwidth | None = None
-    """Bandwidth in each direction, or `unlimited`; by default the WAN's."""
+    """Bandwidth in each direction."""
     rtt: Duration | None = None
-    """Round-trip time; by default the WAN's."""
+    """Its round-trip time."""
     loss: Loss | None = None
-    """Share of packets lost; by default the WAN's."""
+    """Share of packets lost."""
 
     @model_validator(mode="after")
     def _has_two_ends(self) -> Self:
@@ -76,20 +76,16 @@ class Wan(Model):
     """The network between micro-clouds. With a bandwidth or an RTT here, every two clouds have a path."""
 
     bandwidth: PathBandwidth | None = None
-    """Bandwidth of each path in each direction, shared by all its traffic, or `unlimited`. By default every path has
-    its own."""
+    """Bandwidth of each path in each direction. By default every path has its own."""
     rtt: Duration | None = None
-    """Round-trip time of each path; 0 ms: no latency. By default every path has its own."""
+    """Round-trip time of each path. By default every path has its own."""
     loss: Loss | None = None
-    """Share of packets lost on each path; by default none. With `network: {tcp: window}` it limits a connection's
-    window to 1448 bytes times sqrt(3/2 / loss) (Mathis et al., 1997); with `network: {model: packets}` single packets
-    are lost."""
+    """Share of packets lost on each path. With `network: {tcp: window}` it limits a connection's window to 1448 bytes
+    times sqrt(3/2 / loss) (Mathis et al., 1997); with `network: {model: packets}` single packets are lost."""
     matrix: BandwidthMatrix | None = None
-    """Bandwidths of single paths by sending and receiving cloud: {east: {west: 40 Mbps}}; or a CSV file or a folder of
-    iperf3 results, read with the scenario."""
+    """Bandwidths by sending and receiving cloud: {east: {west: 40 Mbps}}, a CSV file, or a folder of iperf3 results."""
     rtt_matrix: RttMatrix | None = None
-    """Round-trip times of single paths: {east: {west: 60 ms}}, a CSV file, or a folder of iperf3 results. One direction
-    is enough."""
+    """Round-trip times likewise: {east: {west: 60 ms}}, a CSV file, or a folder. One direction is enough."""
     paths: list[WanPath] = Field(default_factory=list)
     """Settings of single paths. Precedence: a path of two names, a matrix, a path with "*", the WAN's value."""
 

@@ -19,17 +19,17 @@ _BITS = 8
 
 
 class Input(Model):
-    """Input pipeline of each machine: samples are read from disk and preprocessed, the next batch during the current
-    iteration. A computation waits for the remainder (as in DS-Analyzer: Mohan et al., VLDB'21)."""
+    """Input pipeline of each machine: the next batch is read from disk and preprocessed during the current iteration; a
+    computation waits for the remainder (as in DS-Analyzer: Mohan et al., VLDB'21)."""
 
     prep_rate: Annotated[float, Field(gt=0)] | None = None
-    """Samples preprocessed (decoded, augmented) per second. None: no limit."""
+    """Samples preprocessed (decoded, augmented) per second. By default unlimited."""
     disk: Annotated[Bandwidth, Field(gt=0)] | None = None
-    """Read bandwidth of the disk, e.g. 525 MB/s. None: no limit."""
+    """Read bandwidth of the disk, e.g. 525 MB/s. By default unlimited."""
     sample_bytes: Annotated[Size, Field(gt=0)] | None = None
     """Size of a sample on disk, e.g. 110 kB."""
     cache: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of samples cached in memory after the first epoch, in which a worker reads all from disk."""
+    """Share of samples cached in memory after the first epoch."""
 
     @model_validator(mode="after")
     def _feeds(self) -> Self:
@@ -93,8 +93,7 @@ class Optimizer(Model):
     """The optimizer that applies own and received gradients."""
 
     kind: Literal["sgd", "adam", "adamw", "muon"] = "sgd"
-    """Update rule. muon: Muon for hidden matrices, adamw for the rest; at a parameter server, whose part is no matrix,
-    adamw for all."""
+    """Update rule. muon: for hidden matrices, with adamw for the rest and at parameter servers."""
     learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
     """Learning rate."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
@@ -102,7 +101,7 @@ class Optimizer(Model):
     weight_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Weight decay: L2 for sgd, decoupled for adamw and muon; not for adam."""
     clip_norm: Annotated[float, Field(gt=0)] | None = None
-    """Maximum norm of a step's gradient (clipping); at a parameter server, of its part. None: no clipping."""
+    """Maximum norm of a step's gradient; at a parameter server, of its part. By default none."""
     warmup: Annotated[int, Field(ge=0)] = 0
     """Steps of linear warm-up before the schedule."""
     schedule: Annotated[ConstantRate | StepDecay | CosineDecay, Field(discriminator="kind")] = ConstantRate()
@@ -139,8 +138,8 @@ class ComputeTime(Model):
     alpha: Duration = 0.01
     """Fixed cost of an iteration."""
     beta: Duration | None = None
-    """Time of one sample on one core. By default the FLOPs of the model, or of `cost_as`, at 1.9 GFLOP/s, a core's
-    speed in TF.AKO's published runs."""
+    """Time of one sample on one core. By default the FLOPs of the model (or `cost_as`) at 1.9 GFLOP/s, a core's speed
+    in TF.AKO's published runs."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
@@ -150,27 +149,26 @@ class ComputeTime(Model):
 
 
 class CostAs(Model):
-    """A larger model whose compute time and bytes are charged in place of the trained one's. In simulations only."""
+    """A larger model whose compute time and bytes are charged, in simulations only."""
 
     parameters: Annotated[Parameters, Field(gt=0)]
-    """Parameters of the larger model: bytes are scaled by its ratio to the trained model's parameters."""
+    """Its parameters: bytes are scaled by their ratio to the trained model's."""
     flops: Annotated[Flops, Field(gt=0)] | None = None
-    """FLOPs of forward and backward pass for one sample. None: scaled like the parameters. No effect if `compute_time`
-    has a beta."""
+    """FLOPs of forward and backward pass for one sample. By default scaled like the parameters. No effect if
+    `compute_time` has a beta."""
 
 
 class Workload(Model):
     """What the workers learn, and what computations cost."""
 
     dataset: DatasetSpec
-    """Name of the data set, e.g. digits or cifar10; or package.module:name, a function of your own that returns one."""
+    """Data set, e.g. digits or cifar10; or a function of your own, package.module:name."""
     model: ModelSpec = "mlp"
-    """Name of the model, e.g. mlp or cipher; or package.module:name, a function of your own that returns one."""
+    """Model, e.g. mlp or cipher; or a function of your own, package.module:name."""
     lora: Lora | None = None
-    """Low-rank adaptation (LoRA). None: all parameters are trained."""
+    """Low-rank adaptation (LoRA) instead of training all parameters."""
     initial_parameters: Literal["same", "own"] = "same"
-    """Initial parameters: the same at all workers, or drawn by each, as in TF.AKO's code. Parameters fetched from a
-    server replace them."""
+    """Initial parameters: the same at all workers, or drawn by each, as in TF.AKO's code."""
     optimizer: Optimizer = Optimizer()
     """The optimizer."""
     batch_size: Annotated[int, Field(ge=1)] = 32
@@ -178,24 +176,23 @@ class Workload(Model):
     partition: Partition = Iid()
     """Which samples are stored at which worker."""
     stream: Stream | None = None
-    """Samples that arrive during training. None: all are available from the start."""
+    """Samples that arrive during training. By default all are there at the start."""
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-    """Share of the training samples that is held out, stratified by class: all evaluations use these instead of the
-    test set. Required for choosing anything, such as a learning rate."""
+    """Share of the training samples that is held out, stratified by class, for all evaluations instead of the test set.
+    Needed to choose anything, such as a learning rate."""
     evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
-    """Virtual time between evaluations, which take no virtual time. They use the test set, or validation samples."""
+    """Virtual time between evaluations, which take none."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None
-    """Number of (first) samples that evaluations and targets use; by default all. With fewer, the run ends with one
-    evaluation on all samples, `full_accuracy` (`full_metric`) in the summary."""
+    """Number of (first) samples for evaluations and targets; by default all. With fewer, the summary also has
+    `full_accuracy` (`full_metric`), at the end on all samples."""
     compute_time: ComputeTime = ComputeTime()
     """Compute time of iterations."""
     input: Input | None = None
-    """Input pipeline. None: samples are always available."""
+    """Input pipeline. By default it takes no time."""
     cost_as: CostAs | None = None
-    """A larger model whose time and bytes are charged. None: the trained model's own."""
+    """A larger model whose time and bytes are charged instead of the trained model's."""
     kernels: Literal["fast", "torch"] = "fast"
-    """CPU kernels. fast: compiled kernels for supported layers, equal to PyTorch's up to rounding, with PyTorch as
-    fallback. torch: PyTorch's."""
+    """CPU kernels: compiled ones for supported layers, equal to PyTorch's up to rounding; or PyTorch's only."""
 
     @model_validator(mode="after")
     def _tests_before_it_trains(self) -> Self:

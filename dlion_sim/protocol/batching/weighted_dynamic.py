@@ -27,8 +27,7 @@ class ComputeProfile(Body, frozen=True, array_like=True):
 
 @register("batching", "weighted_dynamic")
 class WeightedDynamicBatching(Batching):
-    """Each worker times itself, shares the fit, and takes the part of the global batch that makes iterations equally
-    long.
+    """Each worker times itself and takes the part of the global batch that makes iterations equally long.
 
     The split is in `profile.split`, the growth of the global batch in `GlobalBatchSchedule`.
     """
@@ -43,24 +42,23 @@ class WeightedDynamicBatching(Batching):
         )
         weight_limit: float = Field(8.0, ge=1, description="Ratios are clipped to [1/limit, limit].")
         growth: Literal["phases", "none"] = Field(
-            "phases", description="phases: the global batch grows, added to and then multiplied; none: it stays."
+            "phases", description="phases: the global batch grows by addition, then multiplication."
         )
         learning_rate: Literal["constant", "linear"] = Field(
             "constant",
-            description="linear: steps grow with the global batch (HotCloud'19, with plain SGD); constant: its growth "
-            "takes the place of a decay.",
+            description="linear: steps grow with the global batch (HotCloud'19, with plain SGD).",
         )
         warmup_increment: int | None = Field(
-            None, ge=1, description="Samples added to the global batch an epoch, at first; by default its start."
+            None, ge=1, description="Samples added per epoch; by default the first global batch."
         )
         warmup_cap: float = Field(0.01, gt=0, le=1, description="Addition ends at this part of the data (recalled).")
-        growth_factor: float = Field(2.0, gt=1, description="Then the global batch is multiplied by this an epoch.")
+        growth_factor: float = Field(2.0, gt=1, description="Factor per epoch afterwards.")
         cap: float = Field(0.10, gt=0, le=1, description="Growth ends at this part of the data (recalled).")
         profile_batch_sizes: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
             None,
             strict=False,
             description="Batch sizes timed before training; by default a quarter, a half and the whole of the first "
-            "batch, at most two iterations' time. []: none.",
+            "batch, within two iterations' time. []: none.",
         )
         profile_repeats: int = Field(1, ge=1, le=1000, description="How often each is timed.")
         window: int = Field(50, ge=2, description="Newest measurements that a fit uses.")

@@ -34,7 +34,7 @@ class AdaptiveTopKExchange(TopKExchange):
             0.05,
             gt=0,
             le=1,
-            description="Part of what the slowest link carries that is used in any case, up to `most`.",
+            description="Part of the slowest link's capacity that is used in any case, up to `most`.",
         )
 
     parameters: Parameters

@@ -88,7 +88,7 @@ class DelayedNesterov(ServerRule):
 
 @register("exchange", "async_local_sgd")
 class AsyncLocalSgdExchange(ServedExchange):
-    """A worker takes local steps, sends servers by how much it has moved, and continues from their parameters.
+    """A worker takes local steps, sends its movement to servers, and continues from their parameters.
 
     A server applies each worker's movement as it comes, with delayed Nesterov momentum: every N-th one changes the
     momentum, by the mean of the last N. A worker waits for the answers to its own movement only; an answer tells how
@@ -104,16 +104,16 @@ class AsyncLocalSgdExchange(ServedExchange):
         period: int = Field(50, ge=1, description="H: local steps of the fastest worker in a period.")
         dynamic: bool = Field(
             True,
-            description="Whether slower workers take fewer local steps: H times their speed, in parts of the fastest "
-            "worker's, rounded up. All begin with H.",
+            description="Whether slower workers take fewer local steps: H times their speed relative to the "
+            "fastest, rounded up. All begin with H.",
         )
         outer_learning_rate: float = Field(0.7, gt=0, description="Of the servers.")
         outer_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of the servers.")
         momentum_every: int | None = Field(
             None,
             ge=1,
-            description="N: movements between changes of the momentum; each is divided by it. By default the number of "
-            "workers.",
+            description="N: movements between changes of the momentum; each is divided by it. By default the number "
+            "of workers.",
         )
         precision: Precision = Field(
             "fp32", description="Of the movements sent; fp4 is E3M0; it and int8 have a scale for 1,024 values."

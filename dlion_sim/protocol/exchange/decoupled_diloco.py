@@ -52,7 +52,7 @@ class DecoupledDiLoCoExchange(HostedExchange):
         period: int = Field(100, ge=1, description="Iterations between two publications of a fragment (chosen here).")
         fragments: int = Field(2, ge=1, description="Parts of the model; they divide `period` (chosen here).")
         order: Order = Field(
-            "balanced", description="Which layers are in a fragment: balanced, sizes as equal as can be."
+            "balanced", description="Which layers are in a fragment; balanced: sizes as equal as can be."
         )
         delay: int = Field(
             5, ge=0, description="tau: iterations until a learner waits for the answer; < `period` (chosen here)."
@@ -60,11 +60,11 @@ class DecoupledDiLoCoExchange(HostedExchange):
         quorum: int | None = Field(
             None,
             ge=1,
-            description="K: learners of an outer step, if so many still learn. By default half (chosen here).",
+            description="K: learners of an outer step. By default half (chosen here).",
         )
         margin: float = Field(0.5, ge=0, le=1, description="Part of the slack that is grace (chosen here).")
         radial: bool = Field(True, description="Mean length times mean direction; otherwise the mean of movements.")
-        plain: str = Field("embed", description="Variables whose name has this are averaged plainly (by name: chosen).")
+        plain: str = Field("embed", description="Variables whose name has this are averaged plainly (chosen here).")
         outer_learning_rate: float = Field(0.7, gt=0, description="Of the outer optimizer (DiLoCo's).")
         outer_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of the outer optimizer (DiLoCo's).")
         precision: Precision = Field(

@@ -33,7 +33,7 @@ class GlobalAnswer(Answer, frozen=True, array_like=True):
 
 @register("exchange", "halos")
 class HalosExchange(HostedExchange):
-    """Workers send movements to a server in their region, the cloud's `region` or else the cloud, and it a global one.
+    """Workers send movements to a server in their `region`, or else cloud, and it to a global one.
 
     Both kinds of servers apply each movement as it comes, with delayed Nesterov momentum, and answer it at once. After
     `region_updates` updates, a region's server sends by how much it has moved; when the answer G comes, theta <-
@@ -53,8 +53,8 @@ class HalosExchange(HostedExchange):
             0.25,
             ge=0,
             le=1,
-            description="Weight of the global parameters in a region's, when the answer comes. What its server applied "
-            "since it sent never reaches the global one: `dropped_samples` in summaries.",
+            description="Weight of the global parameters in a region's. What its server applied since it sent never "
+            "reaches the global one: `dropped_samples` in summaries.",
         )
         region_learning_rate: float = Field(0.2, gt=0, description="Of a region's server, for a whole movement.")
         region_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of a region's server.")

@@ -51,8 +51,8 @@ class MaxNExchange(Exchange):
         )
         below_n_min: Literal["send", "skip"] = Field(
             "send",
-            description="What a link gets that cannot carry n_min: n_min; or nothing this time, as HotCloud'19's "
-            "selective propagation may do (chosen here).",
+            description="What a link gets that cannot carry n_min: n_min; or nothing this time (chosen here), as "
+            "HotCloud'19's selective propagation may do.",
         )
         residual: Literal["drop", "accumulate"] = Field(
             "drop",
@@ -60,8 +60,8 @@ class MaxNExchange(Exchange):
         )
         bandwidth: Source = Field(
             "measured",
-            description="What a link can carry: as achieved; or, in simulations, the true capacity of its path, "
-            "alone or shared with all other links at once.",
+            description="What a link can carry: as measured; or, in simulations, its path's true capacity, alone or "
+            "shared with all other links.",
         )
         bandwidth_smoothing: float = Field(
             0.3, gt=0, le=1, description="Weight of the newest value in the averages of bandwidth and iteration time."

@@ -22,8 +22,7 @@ _MOST_KNOWN = 64
 
 @register("exchange", "moshpit")
 class MoshpitExchange(GroupExchange):
-    """After each period of local steps, workers average their parameters in groups: the rows of a grid, then its
-    columns, and so on.
+    """After local steps, workers average their parameters in groups: the rows of a grid, then its columns, and so on.
 
     Workers are in random cells of a grid. After each averaging, those of a group are dealt to the group's cells anew,
     as in the paper each takes the index of the chunk that it averaged. If all cells are taken, parameters are equal

@@ -16,8 +16,8 @@ from dlion_sim.streams import stream
 
 @register("exchange", "noloco")
 class NoLoCoExchange(GroupExchange):
-    """After each period of local steps: m <- a m + b mean(theta - phi) + b (mean(phi) - phi_i), phi_i <- phi_i + m,
-    theta_i <- phi_i, with means over a random group.
+    """After local steps: m <- a m + b mean(theta - phi) + b (mean(phi) - phi_i), phi_i <- phi_i + m, theta_i <- phi_i,
+    with means over a random group.
 
     theta are a worker's parameters, phi those with which its period began. As both terms have the factor b, the group's
     mean of theta suffices: workers send half of what the paper's do. Groups are drawn anew for each period. A worker

@@ -46,25 +46,23 @@ class PartitionedExchange(Exchange):
             | None
         ) = Field(
             None,
-            description="p, or a list of each worker's. By default the least p with which a worker's bandwidth "
-            "carries a partition an iteration: gradient bytes * iterations per second * peers / "
-            "bandwidth.",
+            description="p, or a list of each worker's. By default the least p with which the bandwidth carries a "
+            "partition an iteration: gradient bytes * iterations per second * peers / bandwidth.",
         )
         bandwidth: Literal["slowest", "sum"] = Field(
             "slowest",
             description="The bandwidth that p follows: peers times that of the slowest link (chosen here: a worker "
-            "waits for every link); or the sum of the links', the paper's formula.",
+            "waits for every link), or the sum (the paper's).",
         )
         hysteresis: float = Field(
             0.05,
             ge=0,
             lt=1,
-            description="p rises as soon as links carry too little, but falls only if they carry more than needed by "
-            "this part (chosen here).",
+            description="p falls only if links carry more than needed by this part (chosen here).",
         )
         by: Literal["bytes", "layers"] = Field(
             "bytes",
-            description="bytes: partitions of equal size; layers: of whole variables, the largest as small as can be.",
+            description="bytes: partitions of equal size; layers: of whole variables.",
         )
         bandwidth_smoothing: float = Field(
             0.3, gt=0, le=1, description="Weight of the newest value in the averages of bandwidth and iteration time."

@@ -46,7 +46,7 @@ _INSTEAD = "route: all_to_all can continue"
 
 @register("exchange", "local_sgd")
 class LocalSgdExchange(Exchange):
-    """Every worker steps by its own gradients, and every `period` iterations all take the mean of their parameters.
+    """Every worker steps by its own gradients; every `period` iterations all take the mean of their parameters.
 
     Stich, ICLR'19; with a sample of the workers it is federated averaging (McMahan et al., AISTATS'17). Where it is not
     waited for all, parameters that come after their exchange count in the next one, unless newer ones are here by then.
@@ -61,13 +61,13 @@ class LocalSgdExchange(Exchange):
         period: int = Field(10, ge=1, description="Iterations between exchanges.")
         route: Literal["all_to_all", "ring"] = Field(
             "all_to_all",
-            description="How the mean is formed. all_to_all: every worker sends n - 1 models. ring: a ring all-reduce "
-            "in the scenario's order, of 2 (n - 1) / n models; no worker may leave or join.",
+            description="all_to_all: every worker sends n - 1 models. ring: a ring all-reduce in the scenario's "
+            "order, of 2 (n - 1) / n models; no worker may leave or join.",
         )
         precision: Precision = Field(
             "fp32",
-            description="Precision of what is sent; other than fp32, each worker's movement since the last exchange. "
-            "int8 and fp4 (E3M0) have a scale for 1,024 values, and need route: all_to_all. Sums are in FP32.",
+            description="Precision of what is sent; other than fp32, each worker's movement since the last "
+            "exchange. int8 and fp4 (E3M0) have a scale for 1,024 values, and need route: all_to_all.",
         )
 
         @model_validator(mode="after")
@@ -188,7 +188,7 @@ class LocalSgdExchange(Exchange):
 
 @register("exchange", "diloco")
 class DiLoCoExchange(LocalSgdExchange):
-    """As local SGD, but the mean movement of a period is a gradient for an outer optimizer with Nesterov momentum.
+    """As local SGD, but the mean movement of a period is the gradient of an outer optimizer with Nesterov momentum.
 
     Douillard et al., 2023 (arXiv:2311.08105). All workers hold the same outer state, as they see the same movements.
     """

@@ -67,9 +67,9 @@ class RingAllReduceExchange(Exchange):
 
         bucket_bytes: Annotated[Size, Field(ge=1)] | None = Field(
             None,
-            description="Least size of a bucket of whole variables, from the last one on, without `cost_as`. A bucket "
-            "starts when the one before is summed up. 1 B: each variable by itself; 25 MB: as PyTorch's "
-            "DDP, without its overlap. None: all at once.",
+            description="Least size of a bucket of whole variables, from the last one on, without `cost_as`; each "
+            "starts when the one before is summed up. 25 MB: as PyTorch's DDP, without its overlap. By "
+            "default all at once.",
         )
 
     parameters: Parameters

@@ -29,7 +29,7 @@ class Announcement(Body, frozen=True, array_like=True):
 
 @register("exchange", "significance")
 class SignificanceExchange(Exchange):
-    """Updates accumulate until they are large against the weight that they change; then they go to every peer.
+    """Updates accumulate until they are large relative to the weight; then they go to every peer.
 
     An entry is sent when |accumulated update| > threshold * |weight|, and always where the weight is 0. If that is so
     much that coding it as a whole gradient is no larger, everything accumulated goes. An iteration in which nothing is
@@ -43,13 +43,13 @@ class SignificanceExchange(Exchange):
         threshold: float = Field(0.01, ge=0, description="Initial threshold, relative to the weight.")
         schedule: Literal["inverse_sqrt", "constant", "learning_rate"] = Field(
             "inverse_sqrt",
-            description="inverse_sqrt: threshold / sqrt(iteration), which the convergence proof needs; constant; or "
-            "learning_rate: falling as that does (the optimizer's schedule), as in Gaia's public code.",
+            description="inverse_sqrt: threshold / sqrt(iteration), which the convergence proof needs; "
+            "learning_rate: falling as the optimizer's schedule, as in Gaia's public code.",
         )
         barrier: Literal["none", "selective"] = Field(
             "none",
-            description="selective: updates for a link that is still busy are announced by their indices, and a worker "
-            "that has the announcement waits for them.",
+            description="selective: updates for a busy link are announced by their indices, and the receiver waits "
+            "for them.",
         )
 
     parameters: Parameters

@@ -39,8 +39,8 @@ class Packed(Contribution, frozen=True, array_like=True):
 
 @register("exchange", "sparse_loco")
 class SparseLoCoExchange(Exchange):
-    """After each period of local steps: e <- b e + start - parameters; the largest entries of each chunk of e are sent,
-    in two bits, and taken off e; all workers continue from start <- start - a * mean of what was sent.
+    """After local steps: e <- b e + start - parameters; the largest entries of each chunk of e are sent, in two bits,
+    and taken off e; all continue from start <- start - a * mean of what was sent.
 
     Chunks are of 4,096 successive parameters (in the paper, tiles of a matrix). What is not sent stays in e.
     """

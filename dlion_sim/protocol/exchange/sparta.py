@@ -22,8 +22,8 @@ class Scattered(Contribution, frozen=True, array_like=True):
 
 @register("exchange", "sparta")
 class SpartaExchange(Exchange):
-    """Each worker steps by its own gradient, and of a few random parameters, the same on all, takes the mean over all
-    workers."""
+    """Each worker steps by its own gradient, and takes the mean over all workers of a few random parameters, the same
+    on all."""
 
     receives = (Scattered,)
 

@@ -39,7 +39,7 @@ class Fragment(Contribution, frozen=True, array_like=True):
 
 @register("exchange", "streaming_diloco")
 class StreamingDiLoCoExchange(Exchange):
-    """As DiLoCo, but one fragment of the parameters at a time, whose exchange is hidden behind `delay` iterations.
+    """As DiLoCo, but one fragment of the parameters at a time, exchanged during `delay` iterations.
 
     A fragment is exchanged every `period` / `fragments` iterations. Each worker sends by how much it has moved,
     continues for `delay` iterations, takes the outer step with the mean of all, and mixes the result with its own
@@ -58,7 +58,7 @@ class StreamingDiLoCoExchange(Exchange):
         order: Order = Field(
             "strided",
             description="strided: fragment f has layers f, f + fragments, ...; sequential: successive ones; "
-            "balanced: each layer, the largest first, where there is least.",
+            "balanced: sizes as equal as can be.",
         )
         delay: int = Field(5, ge=0, description="Iterations from sending to the outer step; < `period` / `fragments`.")
         alpha: float = Field(
@@ -68,13 +68,13 @@ class StreamingDiLoCoExchange(Exchange):
         outer_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of the outer optimizer.")
         precision: Precision = Field(
             "fp4",
-            description="Of what is sent; sums are in FP32. fp4 is E3M0; it and int8 have a scale for 1,024 values. In "
-            "fp32, parameters are sent instead of movements, so that workers which are apart come together.",
+            description="Of the movements sent (in fp32, parameters). fp4 is E3M0; it and int8 have a scale for "
+            "1,024 values.",
         )
         eager: bool = Field(
             False,
-            description="Do not wait, in place of `delay`: the outer step is with the own movement and the former ones "
-            "of others.",
+            description="Whether the outer step takes place at once, with the own movement and the former ones of "
+            "others, instead of `delay`.",
         )
 
     parameters: Parameters

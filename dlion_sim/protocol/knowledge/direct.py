@@ -30,7 +30,7 @@ class WeightsRequest(Body, frozen=True, array_like=True):
 
 @register("knowledge_transfer", "direct")
 class DirectKnowledgeTransfer(KnowledgeTransfer):
-    """Every `period` iterations, a round: publish the mean of the newest losses; then pull from the best worker.
+    """Every `period` iterations, workers publish the mean of their newest losses, then pull from the best one.
 
     A round is decided when each peer's report of that round is here, so that losses after equally many iterations are
     compared. Where some are still missing when the worker's next round opens, their senders' last ones before that
@@ -43,7 +43,7 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
 
         period: int = Field(100, ge=1, description="Iterations between rounds (recalled).")
         target: Literal["best2all", "best2worst"] = Field(
-            "best2all", description="Who pulls: all but the best (recalled as the default), or only the worst."
+            "best2all", description="All but the best pull (recalled), or only the worst."
         )
         share: float = Field(
             0.75, ge=0, le=1, description="lambda in w <- w - lambda * (w - w_best) (recalled); 1 copies, 0 is off."

@@ -12,7 +12,7 @@ from dlion_sim.protocol.registry import register
 
 @register("knowledge_transfer", "weight_exchange")
 class WeightExchange(KnowledgeTransfer):
-    """Every `period` iterations each worker sends its weights to all its peers, and merges what arrives.
+    """Every `period` iterations each worker sends its weights to all peers, and merges what arrives.
 
     Training does not wait. Those that are merged at once, and the own weights, end up with equal parts. The ancestor of
     direct knowledge transfer; how the averages were formed is recalled only in outline.

@@ -37,19 +37,19 @@ class HopSynchronization(BoundedStaleness):
         """Defaults: recalled from DLion's comparison, where they are not certain; max_gap is chosen here."""
 
         backup_workers: int = Field(
-            1, ge=0, description="Peers that need not be waited for: the last ones of each iteration."
+            1, ge=0, description="Peers that need not be waited for, the last ones of each iteration."
         )
         max_gap: int | None = Field(
-            None, ge=1, description="Iterations that a worker may lead any peer by; by default tokens are not used."
+            None, ge=1, description="Iterations that a worker may lead any peer by. By default no tokens are used."
         )
         skip_from: int | None = Field(
             None,
             ge=1,
-            description="Lag behind all peers at which a worker skips iterations (needs max_gap); by default never.",
+            description="Lag behind all peers at which a worker skips iterations (needs max_gap). By default never.",
         )
         max_jump: int = Field(10, ge=1, description="Iterations skipped at a time.")
         late: Literal["apply", "drop"] = Field(
-            "apply", description="Gradients that arrive after their iteration has ended are applied, or dropped."
+            "apply", description="Gradients that arrive after their iteration are applied or dropped."
         )
 
         @model_validator(mode="after")

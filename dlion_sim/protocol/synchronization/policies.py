@@ -47,7 +47,7 @@ class BoundedStaleness(Synchronization):
 
         staleness: int = Field(5, ge=0, description="Iterations that a peer may lag behind.")
         backup_workers: int = Field(
-            0, ge=0, description="Peers that need not be waited for: the last ones of each iteration."
+            0, ge=0, description="Peers that need not be waited for, the last ones of each iteration."
         )
 
     parameters: Parameters
@@ -99,8 +99,8 @@ class Asynchronous(Synchronization):
         send_buffer: int = Field(
             2,
             ge=0,
-            description="Messages that may be queued on a link; a faster worker waits. 0: until its own have left, in "
-            "each iteration, as in TF.AKO's code.",
+            description="Messages that may be queued on a link. 0: a worker waits until its own have left, as in "
+            "TF.AKO's code.",
         )
 
     parameters: Parameters
