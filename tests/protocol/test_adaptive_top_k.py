@@ -83,3 +83,15 @@ def test_no_link_is_exceeded_for_a_residual():
 
 def test_zero_gradients_send_nothing():
     assert sent(exchange(), torch.zeros(SIZE))[0] == 0
+
+
+@pytest.mark.parametrize(("budget", "each"), [(8 * 4, 4), (8 * 10, 10), (8 * 2, 2), (8 * 1000, 20)])
+def test_a_budget_bounds_what_is_sent_on_average(budget, each):
+    """At least 4 of 400 entries, at most 20, but as many as there are bytes for: an iteration takes a second."""
+    one = exchange(density=0.01, most=0.05, link_share=1.0, budget=budget)
+    counts = []
+    for iteration, gradient in enumerate(gradients(1, 0.9, 30)):
+        own = LocalGradient(iteration, 32, gradient, seconds=0.5, factor=1 / 3, time=iteration + 1.0)
+        counts.append(len(one.outgoing(own).messages[0][1].tensors[0]))
+        assert 8 * sum(counts) <= budget * (iteration + 1)
+    assert counts == [each] * 30

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pydantic import Field
 from torch import Tensor
 
@@ -36,22 +38,33 @@ class AdaptiveTopKExchange(TopKExchange):
             le=1,
             description="Part of the slowest link's capacity that is used in any case, up to `most`.",
         )
+        budget: float | None = Field(
+            None,
+            gt=0,
+            description="Bytes per second that may be sent to each peer, on average; by default any number.",
+        )
 
     parameters: Parameters
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._squared_norm: float | None = None
+        self._allowed, self._time = math.inf if parameters.budget is None else 0.0, 0.0
+        """Entries that the budget has left at that time."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """The chosen entries, to the worker itself as to all others."""
         squared, mean = float(own.gradient.square().sum()), self._squared_norm
         self._squared_norm = squared if mean is None else mean + _SMOOTHING * (squared - mean)
+        self._allowed += (self.parameters.budget or 0.0) / SPARSE_ENTRY_BYTES * (own.time - self._time)
+        self._time = own.time
         return super().outgoing(own)
 
     def _choose(self, count: int) -> Tensor:
         chosen, links, size = self.parameters, self.setup.links, self._residual.numel()
-        carried = int(min(links.carried(links.peers), default=0.0) // SPARSE_ENTRY_BYTES)
+        allowed = max(1.0, self._allowed)
+        count = int(min(count, allowed))
+        carried = int(min(allowed, min(links.carried(links.peers), default=0.0) // SPARSE_ENTRY_BYTES))
         most = max(count, min(round(chosen.most * size), carried))
         least = min(most, max(count, round(chosen.link_share * carried)))
         indices = largest(self._residual, most)
@@ -60,4 +73,6 @@ class AdaptiveTopKExchange(TopKExchange):
         left = self._residual.square().sum() - squares[by_size].cumsum(0)
         bound = (self._squared_norm or 0.0) / (2 * chosen.density)
         needed = int((left > bound).sum()) + 1
-        return indices[by_size[: max(least, needed)].sort().values]
+        used = max(least, needed)
+        self._allowed -= min(used, most)
+        return indices[by_size[:used].sort().values]
