@@ -33,7 +33,9 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
-from dlion_sim.protocol.messages import Channel, decode
+from dlion_sim.protocol.exchange.partitions import by_bytes
+from dlion_sim.protocol.link_monitor import LinkMonitor
+from dlion_sim.protocol.messages import Channel, Message, decode
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.worker import Worker
@@ -103,11 +105,61 @@ def noisy(worker: Worker, batch_size: int) -> tuple[float, torch.Tensor]:
     return 1.0, noise(worker.setup.worker, worker.iteration, worker.replica.layout.size)
 
 
-def trained(system: dict, count: int = 3, iterations: int = 8) -> list[torch.Tensor]:
-    """The parameters [P] of a system's workers after so many iterations on noise."""
+def trained(
+    system: dict, count: int = 3, iterations: int = 8, *, seed: int | None = None, gradients: Gradients | None = None
+) -> list[torch.Tensor]:
+    """The parameters [P] of a system's workers after so many iterations, by default on noise.
+
+    Delays are random with a seed, and else nothing.
+    """
     workers = team(system, count, iterations=iterations)
-    run(workers, noisy)
+    run(workers, gradients or noisy, delays=(lambda _: 0.0) if seed is None else random_delays(seed, unequal=True))
     return [worker.replica.parameters for worker in workers]
+
+
+def sent_by(workers: Sequence[Worker]) -> list[list[Message]]:
+    """The messages that each worker sends from now on."""
+    sent: list[list[Message]] = [[] for _ in workers]
+
+    def noting(worker: Worker, messages: list[Message]) -> None:
+        handle = worker.handle
+
+        def noted(event, now):
+            actions = handle(event, now)
+            messages.extend(action.message for action in actions if isinstance(action, Send))
+            return actions
+
+        worker.handle = noted
+
+    for worker, messages in zip(workers, sent, strict=True):
+        noting(worker, messages)
+    return sent
+
+
+def servers_of(system: dict, count: int, kind: type[ParameterServer] = ParameterServer) -> list[ParameterServer]:
+    """The parameter servers of a system with so many workers, if it has any."""
+    composed = compose(SystemSpec.model_validate(system))
+    hosts = getattr(composed.topology, "hosts", ())
+    parameters = composed.choices["exchange"].parameters
+    return [
+        kind(
+            count + number,
+            count,
+            Replica(layout(end - begin), torch.zeros(end - begin), learning_rate=0.1),
+            begin,
+            parameters,
+        )
+        for number, (begin, end) in enumerate(by_bytes(6, len(hosts)) if hosts else [])
+    ]
+
+
+def measured(links: LinkMonitor, *rates: float) -> None:
+    """The links to peers 1, 2, ... have just carried so many bytes a second, and a gradient has taken a second."""
+    for peer, rate in enumerate(rates, start=1):
+        links.queued(peer, 10**6, 0.0)
+        links.sent(peer, 0.0)
+        links.timed(peer, 10**6, 10**6 / rate)
+    links.computed(1.0)
 
 
 def random_delays(seed: int, *, unequal: bool = False) -> Delays:

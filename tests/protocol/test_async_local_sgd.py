@@ -6,18 +6,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.learning.replica import Replica
-from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, Started
 from dlion_sim.protocol.exchange.async_local_sgd import Merged, Movement
-from dlion_sim.protocol.exchange.parameter_server import Pulled, Push
+from dlion_sim.protocol.exchange.parameter_server import Pulled
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.scenario import SystemSpec
 from tests.protocol.churn import World
 from tests.protocol.churn import noise as world_noise
-from tests.protocol.joined import layout, noise, noisy, random_delays, run, team
+from tests.protocol.joined import noise, noisy, random_delays, run, servers_of, team
 
 RATE, P = 0.1, 6
 
@@ -39,14 +36,10 @@ class Noting(ParameterServer):
 
 def served(spec, count, **keys):
     """Workers and servers of a system."""
-    workers = team(spec, count, **keys)
-    parameters = compose(SystemSpec.model_validate(spec)).choices["exchange"].parameters
-    servers = []
-    for number, (begin, end) in enumerate(by_bytes(P, len(spec["topology"]["hosts"]))):
-        replica = Replica(layout(end - begin), torch.zeros(end - begin), learning_rate=RATE)
-        servers.append(Noting(count + number, count, replica, begin, parameters))
-        servers[-1].noted = []
-    return workers, servers
+    servers = servers_of(spec, count, Noting)
+    for server in servers:
+        server.noted = []
+    return team(spec, count, **keys), servers
 
 
 @given(
@@ -137,31 +130,6 @@ def answer(server, event):
     return send.message.body.fastest
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        Message(0, Movement(0, 8, 3, 1.0), (torch.ones(3),)),
-        Message(0, Movement(0, 8, 0, 1.0), (torch.ones(3),)),
-        Message(0, Movement(0, 8, 0, 1.0), (torch.ones(P, dtype=torch.float16),)),
-        Message(0, Movement(0, 8, 0, 1.0), (torch.ones(1), torch.ones(P, dtype=torch.uint8))),
-        Message(0, Push(0, 8, 0), (torch.ones(P),)),
-    ],
-    ids=["another offset", "too few", "another precision", "quantized", "a gradient"],
-)
-def test_a_server_refuses_what_is_no_movement_of_its_part(message):
-    (server,) = served(system(), 3)[1]
-    with pytest.raises(MalformedMessageError):
-        server.handle(MessageArrived(message), 0.0)
-    assert answer(server, moved(0)) == 1.0
-
-
-def test_a_server_of_gradients_refuses_movements():
-    replica = Replica(layout(P), torch.zeros(P), learning_rate=RATE)
-    parameters = compose(SystemSpec(name="parameter_server")).choices["exchange"].parameters
-    with pytest.raises(MalformedMessageError, match="takes no message of the kind 'movement'"):
-        ParameterServer(3, 3, replica, 0, parameters).handle(moved(0), 0.0)
-
-
 @pytest.mark.parametrize("step", [0.0, -1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize("body", [lambda step: Movement(0, 8, 0, step), lambda step: Merged(0, 8, fastest=step)])
 def test_durations_are_finite_and_positive(step, body):
@@ -194,13 +162,6 @@ def test_a_worker_refuses_what_answers_no_movement(message):
     assert torch.equal(worker.replica.parameters, torch.ones(P))
     with pytest.raises(MalformedMessageError, match="an answer to no movement"):
         worker.handle(good, 4.0)
-
-
-def test_it_does_not_wait_for_each_iterations_messages():
-    choices = compose(SystemSpec(name="async_local_sgd")).choices
-    assert choices["exchange"].implementation.__module__ == "dlion_sim.protocol.exchange.async_local_sgd"
-    with pytest.raises(Exception, match="waits for messages of each peer's every iteration"):
-        compose(SystemSpec.model_validate({"name": "async_local_sgd", "synchronization": "synchronous"}))
 
 
 def test_a_worker_that_returns_continues_the_schedule_of_learning_rates():

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.batching.profile import CostFit, CostModel, fit_cost, split
-from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile, GlobalBatchSchedule
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.batching.profile import CostFit, fit_cost, split
+from dlion_sim.protocol.batching.weighted_dynamic import GlobalBatchSchedule
+from dlion_sim.protocol.messages import Contribution
 from tests.protocol.joined import setup, workers_of
 
 fits = st.builds(CostFit, st.floats(0, 0.5), st.floats(1e-5, 0.1))
@@ -41,18 +41,6 @@ def test_a_line_is_fitted_exactly(truth, sizes):
 def test_equal_batches_determine_the_rate_beyond_the_former_alpha():
     assert fit_cost([(10, 2.0), (10, 4.0)]) == CostFit(0.0, 0.3)
     assert fit_cost([(10, 2.0), (10, 4.0)], CostFit(1.0, 9.0)) == CostFit(1.0, 0.2)
-
-
-def test_a_changed_machine_is_detected_after_two_surprises():
-    model = CostModel(window=50, refit_every=50, tolerance=0.2, surprises=2)
-    before, after = CostFit(0.01, 0.002), CostFit(0.01, 0.012)
-    model.add([(size, before.seconds(size)) for size in (8, 16, 32, 64, 128)])
-    model.add([(32, before.seconds(32))])
-    model.add([(32, after.seconds(32))])
-    assert model.fit.seconds(32) == pytest.approx(before.seconds(32))
-    model.add([(32, after.seconds(32))])
-    assert model.fit.seconds(32) == pytest.approx(after.seconds(32))
-    assert model.fit.beta == pytest.approx(after.beta)
 
 
 @given(
@@ -122,18 +110,3 @@ def test_the_learning_rate_may_be_proportional_to_the_global_batch():
     assert batching.global_batch_size(400) == 2 * batching.global_batch_size(0)
     assert batching.weight(Contribution(0, 32, 100.0), 32) == 1
     assert batching.weight(Contribution(400, 64, 100.0), 64) == 2
-
-
-@pytest.mark.parametrize("weights", ["ratio", "share"])
-def test_the_remaining_workers_get_the_part_of_a_lost_worker(weights):
-    one = batching(weights)
-    for sender in range(1, 6):
-        one.received(Message(sender, ComputeProfile(0.0, 0.001 * sender, 1000)))
-    one.measured([(8, 0.008), (16, 0.016)])
-    assert one.batch_size(0) < 80
-    for peer in (4, 5):
-        one.setup.links.lost(peer)
-        one.lost(peer)
-    # What is left of the compute power: 1, 1, 1/2 and 1/3 of this worker's, of 192 samples.
-    assert one.batch_size(0) == pytest.approx(192 / (1 + 1 + 1 / 2 + 1 / 3), abs=1)
-    assert one.weight(Contribution(0, 48, 100.0), own_batch_size=48) == 1

@@ -11,7 +11,7 @@ from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, S
 from dlion_sim.protocol.exchange.async_local_sgd import Movement
 from dlion_sim.protocol.exchange.decoupled_diloco import merged
 from dlion_sim.protocol.exchange.hosted import Answer
-from dlion_sim.protocol.messages import MalformedMessageError, Message
+from dlion_sim.protocol.messages import Message
 from tests.protocol.churn import World
 from tests.protocol.churn import noise as world_noise
 from tests.protocol.joined import noisy, random_delays, run, team
@@ -168,19 +168,3 @@ def test_what_a_lost_syncer_did_not_answer_is_dropped():
 def test_what_does_not_fit_is_refused(parameters):
     with pytest.raises(InputError, match="fragments"):
         team(decoupled(**parameters), 2)
-
-
-@pytest.mark.parametrize(
-    ("message", "match"),
-    [
-        (Message(1, Movement(2, 8, 0, 1.0), (torch.ones(P),)), "none is published"),
-        (Message(1, Movement(3, 8, 0, 1.0), (torch.ones(5),)), "entries"),
-        (Message(1, Answer(3), (torch.ones(5),)), "entries"),
-    ],
-    ids=["another iteration", "too few", "a part"],
-)
-def test_a_worker_refuses_what_no_correct_worker_sends(message, match):
-    one = team(decoupled(period=4, fragments=1, delay=1), 3)[0]
-    one.handle(Started(), 0.0)
-    with pytest.raises(MalformedMessageError, match=match):
-        one.handle(MessageArrived(message), 1.0)

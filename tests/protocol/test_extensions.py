@@ -113,11 +113,6 @@ def test_a_choice_with_a_state_that_cannot_be_saved_is_refused(gossip, tmp_path)
     assert whole.manifest["status"] == "completed"
 
 
-def test_the_system_of_the_page_is_composed(gossip):
-    system = compose(spec("gossip:GOSSIP"))
-    assert system.spec.exchange.parameters == {"fanout": 2}
-
-
 @pytest.mark.parametrize(
     ("system", "path", "words"),
     [

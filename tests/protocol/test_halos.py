@@ -14,7 +14,6 @@ from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, S
 from dlion_sim.protocol.exchange.async_local_sgd import Movement
 from dlion_sim.protocol.exchange.halos import GlobalAnswer, RegionMovement
 from dlion_sim.protocol.exchange.hosted import Answer
-from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
 from tests.protocol.churn import World
@@ -185,21 +184,3 @@ def test_a_movement_whose_host_is_lost_is_dropped():
     assert one.iteration == 2
     torch.testing.assert_close(before, torch.full((P,), -RATE))
     torch.testing.assert_close(one.replica.parameters, torch.full((P,), -RATE - 0.2 * RATE))
-
-
-@pytest.mark.parametrize(
-    ("message", "match"),
-    [
-        (Message(2, Movement(0, 8, 0, 1.0), (torch.ones(P),)), "another region"),
-        (Message(1, Movement(0, 8, 0, 1.0), (torch.ones(3),)), "entries"),
-        (Message(2, RegionMovement(0, 8, 0, 1.0), (torch.ones(P, dtype=torch.float16),)), "fp32|precision|type"),
-        (Message(1, Answer(0), (torch.ones(P),)), "no movement"),
-        (Message(1, GlobalAnswer(0), (torch.ones(3),)), "without all"),
-    ],
-    ids=["another region", "too few", "another precision", "no question", "a part"],
-)
-def test_a_worker_refuses_what_no_correct_worker_sends(message, match):
-    one = team(halos(), 4, regions=TWO)[0]
-    one.handle(Started(), 0.0)
-    with pytest.raises(MalformedMessageError, match=match):
-        one.handle(MessageArrived(message), 1.0)

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.events import (
     Joined,
     PeerFound,
@@ -14,7 +13,6 @@ from dlion_sim.protocol.membership_messages import Begins, Hello, State, StateRe
 from dlion_sim.protocol.messages import decode
 from dlion_sim.protocol.phases import Phase
 from tests.protocol.churn import P
-from tests.protocol.joined import layout
 from tests.protocol.members import (
     JOINING,
     RATE,
@@ -184,17 +182,3 @@ def test_two_members_reconnect_from_the_iteration_that_both_get_completely():
     assert worker.iteration == 3
     worker.handle(contributed(2, 3, 3.0), 2.0)
     at(worker, -RATE * (4 + 2 + 3) / 3)
-
-
-@pytest.mark.parametrize("optimizer", [{}, {"momentum": 0.9}, {"kind": "adam"}], ids=str)
-def test_a_replica_continues_from_another_ones_state_to_the_bit(optimizer):
-    one, other = (Replica(layout(P), torch.zeros(P), learning_rate=RATE, **optimizer) for _ in range(2))
-    gradients = torch.randn(6, P, generator=torch.Generator().manual_seed(1))
-    for gradient in gradients[:3]:
-        one.step(gradient)
-    other.take_over(one.state())
-    for gradient in gradients[3:]:
-        one.step(gradient)
-        other.step(gradient)
-    assert torch.equal(one.parameters, other.parameters)
-    assert one.learning_rate == other.learning_rate

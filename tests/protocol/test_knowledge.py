@@ -32,28 +32,20 @@ def full(value):
     return torch.full((6,), value)
 
 
-def test_share_one_copies_the_best_workers_weights_to_all():
-    weights, reports = after_a_round(share=1.0)
-    assert all(torch.equal(each, full(2.0)) for each in weights)
-    assert [sum(report.merged for report in each) for each in reports] == [1, 0, 1]
-
-
-def test_a_share_moves_part_of_the_way_and_the_best_stays():
-    weights, _ = after_a_round(share=0.75)
-    torch.testing.assert_close(weights[0], full(1 - 0.75 * (1 - 2)))
-    assert torch.equal(weights[1], full(2.0))
-    torch.testing.assert_close(weights[2], full(3 - 0.75 * (3 - 2)))
-
-
-def test_share_zero_changes_nothing():
-    weights, reports = after_a_round(share=0.0)
-    assert [float(each[0]) for each in weights] == [1.0, 2.0, 3.0]
-    assert not any(report.merged for each in reports for report in each)
-
-
-def test_best2worst_changes_only_the_worst():
-    weights, _ = after_a_round(share=1.0, target="best2worst")
-    assert [float(each[0]) for each in weights] == [1.0, 2.0, 2.0]
+@pytest.mark.parametrize(
+    ("parameters", "expected", "merged"),
+    [
+        ({"share": 1.0}, [2, 2, 2], [1, 0, 1]),
+        ({"share": 0.75}, [1.75, 2, 2.25], [1, 0, 1]),
+        ({"share": 0.0}, [1, 2, 3], [0, 0, 0]),
+        ({"share": 1.0, "target": "best2worst"}, [1, 2, 2], [0, 0, 1]),
+    ],
+)
+def test_a_share_moves_part_of_the_way_to_the_best_which_stays(parameters, expected, merged):
+    weights, reports = after_a_round(**parameters)
+    for found, value in zip(weights, expected, strict=True):
+        torch.testing.assert_close(found, full(float(value)))
+    assert [sum(report.merged for report in each) for each in reports] == merged
 
 
 def one(worker=0, **parameters):

@@ -11,18 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import MessageArrived
-from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.exchange.significance import SignificanceExchange
 from dlion_sim.protocol.messages import Contribution
-from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.updates import LocalGradient
 from dlion_sim.scenario import SystemSpec
 from tests.protocol.flushing import flushed, let_go
-from tests.protocol.joined import layout, noise, random_delays, run, setup, team
+from tests.protocol.joined import noise, random_delays, run, servers_of, setup, team
 
 RATE = 0.1
 CURVATURE = torch.tensor([1.0, 0.5, 0.8, 0.6, 1.0, 0.7])
@@ -63,23 +60,6 @@ def stacked(start):
     return torch.stack([start[worker] for worker in sorted(start)])
 
 
-def servers(system, count):
-    """Its parameter servers, if it has any."""
-    composed = compose(SystemSpec.model_validate(system))
-    hosts = getattr(composed.topology, "hosts", ())
-    parameters = composed.choices["exchange"].parameters
-    return [
-        ParameterServer(
-            count + number,
-            count,
-            Replica(layout(end - begin), torch.zeros(end - begin), learning_rate=RATE),
-            begin,
-            parameters,
-        )
-        for number, (begin, end) in enumerate(by_bytes(6, len(hosts)) if hosts else [])
-    ]
-
-
 @pytest.mark.parametrize(
     "system",
     [
@@ -108,7 +88,7 @@ def test_synchronous_systems_equal_one_worker_with_all_data(system):
         return loss, gradient + noise(worker.setup.worker, worker.iteration)
 
     workers, starts = team(system, 4, iterations=30), {}
-    run(workers, noting(starts, noisy), delays=random_delays(1, unequal=True), servers=servers(system, 4))
+    run(workers, noting(starts, noisy), delays=random_delays(1, unequal=True), servers=servers_of(system, 4))
     x = torch.zeros(6)
     for iteration in range(30):
         torch.testing.assert_close(stacked(starts[iteration]), x.expand(4, 6), atol=1e-5, rtol=1e-5)
@@ -357,7 +337,7 @@ def test_all_workers_converge_to_the_minimum_of_all_data(system):
             found.append(worker.replica.parameters.clone())
         return downhill(worker, batch_size)
 
-    run(workers, watched, even_cost, delays=random_delays(9), servers=servers(system, 4), most=8000)
+    run(workers, watched, even_cost, delays=random_delays(9), servers=servers_of(system, 4), most=8000)
     minimum = sum(place(worker) for worker in range(4)) / 4
     assert min(float((place(worker) - minimum).norm()) for worker in range(4)) > 12
     assert len(found) > 100

@@ -4,12 +4,10 @@ import pytest
 import torch
 
 from dlion_sim.learning.replica import Replica
-from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
-from dlion_sim.protocol.events import Abort, GradientReady, MessageArrived, MessageSent, PeerLost, Send, Started
+from dlion_sim.protocol.events import Abort, GradientReady, MessageArrived, PeerLost, Send, Started
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
-from dlion_sim.protocol.exchange.significance import Announcement
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
-from dlion_sim.protocol.messages import Contribution, Message, Mixed
+from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from tests.protocol.joined import layout, noisy, random_delays, run, setup, team, workers_of
@@ -129,21 +127,6 @@ def test_remaining_workers_split_the_whole_global_batch(iterations):
     assert sizes == [53, 53, 22], "which take 63, 63 and 64 ms"
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_a_loss_before_all_fits_are_known_leaves_a_split_among_the_remaining(known):
-    """Whether or not the lost worker's fit was known."""
-    (worker,) = workers_of({"name": "dlion", "batching": {"growth": "none"}}, [setup(workers=4)])
-    batching = worker.choices.batching
-    if known:
-        worker.handle(MessageArrived(Message(3, ComputeProfile(0.0, 0.001, 1000))), 0.0)
-    worker.handle(PeerLost(3), 0.5)
-    batching.measured([(8, 0.008), (16, 0.016)])
-    worker.handle(MessageArrived(Message(1, ComputeProfile(0.0, 0.001, 1000))), 1.0)
-    assert batching.batch_size(0) == 128 // 3, "an equal part, as worker 2's fit is not known"
-    worker.handle(MessageArrived(Message(2, ComputeProfile(0.0, 0.002, 1000))), 2.0)
-    assert batching.batch_size(0) == pytest.approx(128 / (1 + 1 + 1 / 2), abs=1)
-
-
 def test_remaining_workers_pull_from_the_best_of_them():
     """The lost worker had the least loss, and was asked until then."""
     losses = (0.5, 0.2, 0.9, 0.1)
@@ -213,56 +196,6 @@ def arrived(sender, iteration=0, value=0.0, body=Contribution):
     return MessageArrived(Message(sender, body(iteration, 32), (torch.full((6,), value),)))
 
 
-def test_a_full_queue_to_a_lost_peer_is_not_waited_for():
-    (worker,) = workers_of(ASYNCHRONOUS, [setup(workers=3)])
-    worker.handle(Started(), 0.0)
-    for _ in range(2):
-        worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
-        worker.handle(MessageSent(1, 100), 1.0)
-    assert (worker.iteration, worker.phase) == (1, Phase.WAITING), "two messages are queued to 2"
-    actions = worker.handle(PeerLost(2), 2.0)
-    assert worker.iteration == 2
-    assert not [action for action in actions if isinstance(action, Send)]
-    assert worker.handle(MessageSent(2, 100), 3.0) == [], "what was queued is gone, too"
-    sends = [action.peer for action in worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 4.0)[:1]]
-    assert sends == [1]
-
-
-def test_parameters_are_mixed_with_the_remaining_peers():
-    system = {"name": "dpsgd", "synchronization": {"kind": "hop", "staleness": 0, "backup_workers": 1}}
-    (worker,) = workers_of(system, [setup(workers=3, mixing={1: 0.25, 2: 0.25})])
-    worker.handle(Started(), 0.0)
-    worker.handle(PeerLost(2), 0.5)
-    worker.handle(arrived(1, value=8.0, body=Mixed), 0.6)
-    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
-    torch.testing.assert_close(worker.replica.parameters, torch.full((6,), 0.25 * 8))
-
-
-def test_periodic_means_are_over_the_remaining_peers():
-    """Its contribution after the last exchange is dropped."""
-    (worker,) = workers_of({"name": "local_sgd", "exchange": {"period": 2}, "synchronization": BACKUP}, [setup()])
-    worker.handle(Started(), 0.0)
-    worker.handle(arrived(1, 0, value=100.0, body=Mixed), 0.1)
-    worker.handle(arrived(2, 0, value=8.0, body=Mixed), 0.1)
-    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
-    worker.handle(PeerLost(1), 1.5)
-    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 2.0)
-    assert worker.iteration == 2
-    torch.testing.assert_close(worker.replica.parameters, torch.full((6,), 8.0 / 2))
-
-
-def test_announcements_of_a_lost_peer_are_not_waited_for():
-    system = {"name": "gaia", "synchronization": "asynchronous", "exchange": {"barrier": "selective"}}
-    (worker,) = workers_of(system, [setup(workers=3)])
-    worker.handle(Started(), 0.0)
-    indices = torch.tensor([1], dtype=torch.int32)
-    worker.handle(MessageArrived(Message(2, Announcement(0), (indices,))), 0.5)
-    worker.handle(GradientReady(1.0, torch.ones(6), 1.0), 1.0)
-    assert worker.iteration == 0
-    worker.handle(PeerLost(2), 2.0)
-    assert worker.iteration == 1
-
-
 def test_a_loss_after_the_last_iteration_has_no_effect():
     workers = workers_of({"name": "baseline"}, [setup(index, 2, iterations=2) for index in range(2)])
     run(workers, noisy)
@@ -283,10 +216,3 @@ def test_only_an_asynchronous_server_continues_after_a_loss(asynchronous):
     if asynchronous:
         push = Message(0, Push(0, 32, 0), (torch.ones(6),))
         assert [action.peer for action in server.handle(MessageArrived(push), 2.0)] == [0]
-
-
-def test_a_worker_needs_every_server():
-    system = {"name": "parameter_server", "synchronization": "asynchronous", "topology": {"kind": "parameter_server"}}
-    (worker,) = workers_of(system, [setup(workers=2, mixing={2: 1.0})])
-    worker.handle(Started(), 0.0)
-    assert worker.handle(PeerLost(2), 1.0) == [Abort("a part of the parameters is lost with its server")]

@@ -37,41 +37,22 @@ from tests.protocol.members import (
 # Failures before, during and after sending: means are over the counting workers, exactly.
 
 
-def test_a_peer_that_fails_before_it_sends_does_not_count():
+@pytest.mark.parametrize(
+    ("events", "mean"),
+    [
+        ([PeerLost(2), contributed(1, 0, 2.0), computed(4.0)], (4 + 2) / 2),
+        ([contributed(2, 0, 100.0), computed(4.0), PeerLost(2), contributed(1, 0, 2.0)], (4 + 2) / 2),
+        ([contributed(1, 0, 2.0), computed(4.0), PeerLost(2)], (4 + 2) / 2),
+        ([contributed(1, 0, 2.0), contributed(2, 0, 3.0), computed(4.0), PeerLost(2)], (4 + 2 + 3) / 3),
+    ],
+    ids=["before it sends", "during the wait for others", "during the wait for it", "after the update"],
+)
+def test_a_peer_counts_up_to_its_failure(events, mean):
     worker = worker_of()
-    worker.handle(PeerLost(2), 0.5)
-    worker.handle(contributed(1, 0, 2.0), 0.6)
-    worker.handle(computed(4.0), 1.0)
-    at(worker, -RATE * (4 + 2) / 2)
-
-
-def test_a_peer_that_fails_during_the_wait_for_others_does_not_count():
-    worker = worker_of()
-    worker.handle(contributed(2, 0, 100.0), 0.5)
-    worker.handle(computed(4.0), 1.0)
-    worker.handle(PeerLost(2), 1.5)
-    assert worker.iteration == 0
-    worker.handle(contributed(1, 0, 2.0), 2.0)
-    at(worker, -RATE * (4 + 2) / 2)
-
-
-def test_a_peer_that_fails_after_the_update_has_counted():
-    worker = worker_of()
-    for peer, value in ((1, 2.0), (2, 3.0)):
-        worker.handle(contributed(peer, 0, value), 0.5)
-    worker.handle(computed(4.0), 1.0)
-    worker.handle(PeerLost(2), 1.5)
-    at(worker, -RATE * (4 + 2 + 3) / 3)
-
-
-def test_a_loss_ends_the_wait_for_it():
-    worker = worker_of()
-    worker.handle(contributed(1, 0, 2.0), 0.5)
-    worker.handle(computed(4.0), 1.0)
-    actions = worker.handle(PeerLost(2), 2.0)
+    for time, event in enumerate(events, start=1):
+        worker.handle(event, float(time))
     assert worker.iteration == 1
-    assert (actions[0].waited_for, actions[0].wait_reason) == (2, "lost")
-    at(worker, -RATE * (4 + 2) / 2)
+    at(worker, -RATE * mean)
 
 
 def test_a_leaving_peer_counts_up_to_its_last_contribution():

@@ -1,17 +1,25 @@
 """Well-formed messages that no correct peer sends: refused, with nothing changed."""
 
+import re
+
 import pytest
 import torch
 
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Send, Started
+from dlion_sim.protocol.exchange.async_local_sgd import AsyncLocalSgdExchange, Movement
+from dlion_sim.protocol.exchange.halos import GlobalAnswer, RegionMovement
+from dlion_sim.protocol.exchange.hosted import Answer
 from dlion_sim.protocol.exchange.pairwise import Swap
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Pulled, Push
 from dlion_sim.protocol.exchange.periodic import Moved, MovedChunk
 from dlion_sim.protocol.exchange.ring import BucketChunk, Total
 from dlion_sim.protocol.exchange.ring_sum import Chunk
 from dlion_sim.protocol.exchange.significance import Announcement
+from dlion_sim.protocol.exchange.sparse_loco import Packed
+from dlion_sim.protocol.exchange.sparta import Scattered
+from dlion_sim.protocol.exchange.streaming_diloco import Fragment
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
 from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Mixed, Weights, decode
 from dlion_sim.protocol.phases import Phase
@@ -58,67 +66,224 @@ def test_messages_of_strangers_are_refused(body, sender):
     assert "no peer" in refused(worker_of("dlion"), Message(sender, body, tensors))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("system", ["local_sgd", "diloco"])
-def test_movements_are_whole_and_in_the_scenarios_precision(system, dtype):
-    other = ({torch.float16, torch.bfloat16} - {dtype}).pop()
-    precision = {torch.float16: "fp16", torch.bfloat16: "bf16"}[dtype]
-    worker = worker_of({"name": system, "exchange": {"precision": precision}})
-    for tensor in (values(3).to(dtype), values().to(other)):
-        assert "other entries" in refused(worker, Message(1, Moved(0, 8), (tensor,)))
-    assert "'mixed_params'" in refused(worker, Message(1, Mixed(0, 8), (values(),)))
-    assert "'moved_params'" in refused(worker_of(system), Message(1, Moved(0, 8), (values().to(dtype),)))
-    worker.handle(MessageArrived(Message(1, Moved(0, 8), (values().to(dtype),))), 1.0)
-
-
-def test_a_chunk_of_movements_is_the_next_one_in_the_scenarios_precision():
-    exchange = {"period": 4, "route": "ring", "precision": "fp16"}
-    worker = worker_of({"name": "diloco", "exchange": exchange})
-    for sender, iteration, step, tensor in (
-        (2, 3, 0, values(2)),
-        (2, 3, 0, values(2).bfloat16()),
-        (2, 3, 0, values(3).half()),
-        (2, 0, 0, values(2).half()),
-        (2, 3, 1, values(2).half()),
-        (1, 3, 0, values(2).half()),
-    ):
-        assert "ring" in refused(worker, Message(sender, MovedChunk(iteration, step), (tensor,)))
-    for body, tensor in ((Mixed(3, 8), values()), (Moved(3, 8), values().half()), (Chunk(3, 0), values(2))):
-        assert "none of its choices takes" in refused(worker, Message(2, body, (tensor,)))
-    worker.handle(MessageArrived(Message(2, MovedChunk(3, 0), (values(2).half(),))), 1.0)
-
-
-@pytest.mark.parametrize("system", ["dpsgd", "local_sgd", "diloco"])
-@pytest.mark.parametrize("tensors", [(values(3),), (INDICES, values(2))], ids=["stretch", "entries"])
-def test_parameters_are_whole(system, tensors):
-    assert "other entries" in refused(worker_of(system), Message(1, Mixed(0, 8), tensors))
-
-
 SERVED = {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}}
+RING = {"kind": "ring_allreduce", "bucket_bytes": "1 B"}
+HALF, CODES = torch.float16, torch.uint8
 
 
-@pytest.mark.parametrize(
-    ("sender", "offset", "tensors"),
-    [(3, 0, (values(),)), (3, 3, (values(3),)), (4, 0, (values(3),)), (3, 0, (INDICES, values(2)))],
-    ids=["too much", "another's", "another's part", "entries"],
+def of_halves(name, **exchange):
+    return {"name": name, "exchange": {"precision": "fp16", **exchange}}
+
+
+REFUSED = {
+    "movements in single precision": (
+        of_halves("local_sgd"),
+        {},
+        [
+            (1, Moved(0, 8), values(3).half()),
+            (1, Moved(0, 8), values().bfloat16()),
+            (1, Mixed(0, 8), values()),
+        ],
+        (1, Moved(0, 8), values().half()),
+    ),
+    "movements of another precision": (
+        {"name": "diloco", "exchange": {"precision": "bf16"}},
+        {},
+        [(1, Moved(0, 8), values().half()), (1, Mixed(0, 8), values())],
+        (1, Moved(0, 8), values().bfloat16()),
+    ),
+    "parts of parameters, or half of their bits": (
+        {"name": "local_sgd", "exchange": {"period": 1}},
+        {},
+        [
+            (1, Moved(0, 8), values().half()),
+            (1, Mixed(0, 8), values(3)),
+            (1, Mixed(0, 8), INDICES, values(2)),
+            (1, Contribution(0, 8), values()),
+        ],
+        (1, Mixed(0, 8), values()),
+    ),
+    "parts of mixed parameters": (
+        "dpsgd",
+        {},
+        [
+            (1, Mixed(0, 8), values(3)),
+            (1, Mixed(0, 8), INDICES, values(2)),
+            (1, Contribution(0, 8), values()),
+        ],
+        (1, Mixed(0, 8), values()),
+    ),
+    "parameters for a gradient": (
+        "baseline",
+        {},
+        [(1, Mixed(0, 8), values()), (7, Contribution(0, 8), values())],
+        (1, Contribution(0, 8), values()),
+    ),
+    "parameters for a part of a gradient": (
+        "ako",
+        {},
+        [(1, Mixed(0, 8), values())],
+        (1, Contribution(0, 8, offset=2), values(3)),
+    ),
+    "an announcement of a stranger": (
+        "gaia",
+        {},
+        [(7, Announcement(5), INDICES)],
+        (1, Announcement(5), INDICES),
+    ),
+    "other chunks of movements": (
+        of_halves("diloco", period=4, route="ring"),
+        {},
+        [
+            (2, MovedChunk(3, 0), values(2)),
+            (2, MovedChunk(3, 0), values(2).bfloat16()),
+            (2, MovedChunk(3, 0), values(3).half()),
+            (2, MovedChunk(0, 0), values(2).half()),
+            (2, MovedChunk(3, 1), values(2).half()),
+            (1, MovedChunk(3, 0), values(2).half()),
+            (2, Mixed(3, 8), values()),
+            (2, Moved(3, 8), values().half()),
+            (2, Chunk(3, 0), values(2)),
+        ],
+        (2, MovedChunk(3, 0), values(2).half()),
+    ),
+    "chunks of another bucket": (
+        {"name": "ring_allreduce", "exchange": RING},
+        {"variables": (3, 3)},
+        [
+            *((2, BucketChunk(0, 0, offset), values(count)) for offset, count in ((0, 1), (2, 1), (4, 1), (4, 2))),
+            (2, Chunk(0, 0), values(1)),
+        ],
+        (2, BucketChunk(0, 0, 5), values(1)),
+    ),
+    "another server's part": (
+        SERVED,
+        {"mixing": {3: 1.0, 4: 1.0}},
+        [
+            (3, Pulled(0, 8), values()),
+            (3, Pulled(0, 8, offset=3), values(3)),
+            (4, Pulled(0, 8), values(3)),
+            (3, Pulled(0, 8), INDICES, values(2)),
+            (3, Contribution(0, 8), values()),
+        ],
+        (3, Pulled(0, 8), values(3)),
+    ),
+    "other entries than are averaged": (
+        "sparta",
+        {},
+        [*((1, Scattered(0, 8), values(count)) for count in (0, 2, 6)), (1, Contribution(0, 8), values())],
+        (1, Scattered(0, 8), values(1)),
+    ),
+    "other entries of a movement": (
+        {"name": "sparse_loco", "exchange": {"period": 3}},
+        {},
+        [
+            (1, Packed(iteration, 8), values(4), torch.tensor(packed, dtype=CODES))
+            for iteration, packed in ((1, [0, 0]), (2, [0]), (2, [0, 0, 0]), (2, [255, 255]), (2, [6 << 2, 0]))
+        ],
+        (1, Packed(2, 8), values(4), torch.zeros(2, dtype=CODES)),
+    ),
+    "another fragment": (
+        {"name": "streaming_diloco", "exchange": {"precision": "fp32", "period": 6, "delay": 0}},
+        {},
+        [
+            (1, Fragment(2, 8), values(3)),
+            (1, Fragment(2, 8), values(4).half()),
+            (1, Fragment(1, 8), values(4)),
+            (1, Fragment(2, 8), values(1), torch.ones(4, dtype=CODES)),
+        ],
+        (1, Fragment(2, 8), values(4)),
+    ),
+    "another publication": (
+        {"name": "decoupled_diloco", "exchange": {"period": 4, "fragments": 1, "delay": 1}},
+        {},
+        [
+            (1, Movement(2, 8, 0, 1.0), values()),
+            (1, Movement(3, 8, 0, 1.0), values(5)),
+            (1, Answer(3), values(5)),
+        ],
+        (1, Movement(3, 8, 0, 1.0), values()),
+    ),
+    "another region's movement": (
+        "halos",
+        {"workers": 4, "regions": ("a", "a", "b", "b")},
+        [
+            (2, Movement(0, 8, 0, 1.0), values()),
+            (1, Movement(0, 8, 0, 1.0), values(3)),
+            (2, RegionMovement(0, 8, 0, 1.0), values().half()),
+            (1, Answer(0), values()),
+            (1, GlobalAnswer(0), values(3)),
+        ],
+        (1, Movement(0, 8, 0, 1.0), values()),
+    ),
+}
+"""By what is wrong: the system, keys of its setup, invalid messages (sender, body, tensors), and a valid one."""
+
+
+REASONS = "|".join(
+    (
+        "other entries",
+        "another number of entries",
+        "takes (a|no) message",
+        "no (peer|worker)",
+        "not the next one",
+        "in which none is",
+        "beyond the model",
+        "another region",
+        "to no movement",
+        "without all",
+        "a second gradient",
+    )
 )
-def test_a_server_sends_its_own_part(sender, offset, tensors):
-    worker = worker_of(SERVED, mixing={3: 1.0, 4: 1.0})
-    message = Message(sender, Pulled(0, 8, offset=offset), tensors)
-    assert "other entries" in refused(worker, message)
-    worker.handle(MessageArrived(Message(3, Pulled(0, 8), (values(3),))), 1.0)
 
 
-@pytest.mark.parametrize("system", ["dpsgd", "local_sgd", "diloco", SERVED, "sparta"])
-def test_a_gradient_is_not_taken_for_parameters(system):
-    worker = worker_of(system, mixing={3: 1.0, 4: 1.0}) if system == SERVED else worker_of(system)
-    sender = 3 if system == SERVED else 1
-    assert "'contribution'" in refused(worker, Message(sender, Contribution(0, 8), (values(),)))
+def message(sender, body, *tensors):
+    return Message(sender, body, tensors)
 
 
-@pytest.mark.parametrize("system", ["baseline", "dlion", "ako"])
-def test_parameters_are_not_taken_for_a_gradient(system):
-    assert "'mixed_params'" in refused(worker_of(system), Message(1, Mixed(0, 8), (values(),)))
+@pytest.mark.parametrize("case", REFUSED)
+def test_messages_that_no_correct_peer_sends_are_refused(case):
+    system, keys, invalid, valid = REFUSED[case]
+    worker = worker_of(system, **keys)
+    for each in invalid:
+        assert re.search(REASONS, refused(worker, message(*each)))
+    worker.handle(MessageArrived(message(*valid)), 1.0)
+
+
+SERVER_REFUSES = {
+    "a gradient of other entries, twice, or of no worker": (
+        ParameterServerExchange.Parameters(),
+        [
+            (0, Push(0, 8, 0), values()),
+            (0, Push(0, 8, 0), values(3)),
+            (0, Push(0, 8, 3), values(2)),
+            (1, Push(0, 8, 3), values(3)),
+            (4, Push(0, 8, 3), values(3)),
+            (0, Movement(0, 8, 3, 1.0), values(3)),
+        ],
+        (1, Push(0, 8, 3), values(3)),
+    ),
+    "a movement of other entries, or a gradient": (
+        AsyncLocalSgdExchange.Parameters(),
+        [
+            (0, Movement(0, 8, 0, 1.0), values(3)),
+            (0, Movement(0, 8, 3, 1.0), values(2)),
+            (0, Movement(0, 8, 3, 1.0), values(3).half()),
+            (0, Movement(0, 8, 3, 1.0), values(1), torch.ones(3, dtype=CODES)),
+            (0, Push(0, 8, 3), values(3)),
+        ],
+        (1, Movement(0, 8, 3, 1.0), values(3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SERVER_REFUSES)
+def test_a_server_refuses_what_is_not_of_its_part(case):
+    parameters, invalid, valid = SERVER_REFUSES[case]
+    server = ParameterServer(4, 3, Replica(layout(3), torch.zeros(3), learning_rate=0.1), 3, parameters)
+    server.handle(MessageArrived(message(*valid)), 1.0)
+    for each in invalid:
+        assert re.search(REASONS, refused(server, message(*each)))
 
 
 @pytest.mark.parametrize(
@@ -132,16 +297,6 @@ def test_a_chunk_is_the_next_one_of_the_ring(sender, iteration, step, count):
     assert "ring" in refused(worker, Message(2, Total(0, 0), (values(2),)))
     worker.handle(MessageArrived(Message(2, Chunk(0, 0), (values(2),))), 1.0)
     assert "ring" in refused(worker, Message(2, Chunk(0, 0), (values(2),)))
-
-
-def test_a_chunk_is_of_the_present_bucket():
-    worker = worker_of(
-        {"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}, variables=(3, 3)
-    )
-    for offset, count in ((0, 1), (2, 1), (4, 1), (4, 2)):
-        assert "ring" in refused(worker, Message(2, BucketChunk(0, 0, offset), (values(count),)))
-    assert "ring" in refused(worker, Message(2, Chunk(0, 0), (values(1),)))
-    worker.handle(MessageArrived(Message(2, BucketChunk(0, 0, 5), (values(1),))), 1.0)
 
 
 def test_an_answer_comes_once_from_the_asked_peer():
@@ -180,24 +335,3 @@ def test_unused_kinds_are_refused_and_any_part_of_a_gradient_is_applied(system):
     for _ in range(3):
         worker.handle(GradientReady(1.0, torch.zeros(P), 1.0), 2.0)
     assert worker.iteration > 0
-
-
-def test_an_announcement_of_a_stranger_is_refused():
-    assert "no peer" in refused(worker_of("gaia"), Message(7, Announcement(5), (INDICES,)))
-
-
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        (Message(0, Push(0, 8, 0), (values(),)), "other entries"),
-        (Message(0, Push(0, 8, 0), (values(3),)), "other entries"),
-        (Message(0, Push(0, 8, 3), (values(2),)), "other entries"),
-        (Message(1, Push(0, 8, 3), (values(3),)), "a second gradient of iteration 0"),
-        (Message(4, Push(0, 8, 3), (values(3),)), "no worker"),
-    ],
-)
-def test_a_server_takes_a_gradient_of_its_part_from_each_worker_once(message, reason):
-    replica = Replica(layout(3), torch.zeros(3), learning_rate=0.1)
-    server = ParameterServer(4, 3, replica, 3, ParameterServerExchange.Parameters())
-    server.handle(MessageArrived(Message(1, Push(0, 8, 3), (values(3),))), 1.0)
-    assert reason in refused(server, message)

@@ -8,18 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.events import (
-    Compute,
     GradientReady,
     MessageArrived,
-    MessageSent,
-    PeerLost,
     Report,
     Send,
     Started,
 )
 from dlion_sim.protocol.exchange.pairwise import Swap
-from dlion_sim.protocol.messages import MalformedMessageError, Message
-from tests.protocol.joined import noise, setup, workers_of
+from dlion_sim.protocol.messages import Message
+from tests.protocol.joined import noise, noisy, random_delays, run, setup, workers_of
 
 RING = {0: {1: 1 / 3, 3: 1 / 3}, 1: {0: 1 / 3, 2: 1 / 3}, 2: {1: 1 / 3, 3: 1 / 3}, 3: {2: 1 / 3, 0: 1 / 3}}
 PAIR = {0: {1: 0.5}, 1: {0: 0.5}}
@@ -45,31 +42,14 @@ def full(value):
     return torch.full((6,), float(value))
 
 
+def still(worker, batch_size):
+    return 1.0, torch.zeros(6)
+
+
 def spread(workers):
     """The greatest difference between two workers' parameters."""
     parameters = torch.stack([worker.replica.parameters for worker in workers])
     return float((parameters.max(dim=0).values - parameters.min(dim=0).values).max())
-
-
-def run_with_delays(workers, seed, gradient=lambda worker: torch.zeros(6)):
-    """Until nothing happens any more: messages and computations take any time, messages of a pair stay in order."""
-    chance = random.Random(seed)
-    ways = {}
-
-    def do(index, actions):
-        for action in actions:
-            match action:
-                case Send(peer, message):
-                    ways.setdefault((index, peer), []).append(MessageArrived(message))
-                    ways.setdefault((-1, index), []).append(MessageSent(peer, message.size))
-                case Compute():
-                    ways.setdefault((index, index), []).append(GradientReady(1.0, gradient(workers[index]), 1.0))
-
-    for index, worker in enumerate(workers):
-        do(index, worker.handle(Started(), 0.0))
-    while busy := [way for way, events in ways.items() if events]:
-        way = chance.choice(busy)
-        do(way[1], workers[way[1]].handle(ways[way].pop(0), 0.0))
 
 
 @given(st.integers(0, 2**31), st.sampled_from([PAIR, RING]), st.integers(1, 12))
@@ -77,7 +57,7 @@ def test_without_gradients_the_mean_stays_and_disagreement_shrinks_under_any_del
     values = [random.Random(seed).uniform(-5, 5) for _ in graph]
     workers = joined(graph, values, iterations)
     deviations = [sum((value - sum(values) / len(values)) ** 2 for value in values)]
-    run_with_delays(workers, seed)
+    run(workers, still, delays=random_delays(seed))
     after = [float(worker.replica.parameters[0]) for worker in workers]
     assert sum(after) == pytest.approx(sum(values), abs=1e-4)
     deviations.append(sum((value - sum(after) / len(after)) ** 2 for value in after))
@@ -89,7 +69,7 @@ def test_without_gradients_the_mean_stays_and_disagreement_shrinks_under_any_del
 def test_without_gradients_disagreement_vanishes():
     for seed in range(6):
         workers = joined(RING, [0.0, 1.0, 2.0, 3.0], iterations=60)
-        run_with_delays(workers, seed)
+        run(workers, still, delays=random_delays(seed))
         assert spread(workers) < 1e-3
         assert float(workers[0].replica.parameters[0]) == pytest.approx(1.5, abs=1e-3)
 
@@ -100,7 +80,7 @@ def test_gradients_move_the_mean_as_plain_steps_would():
     for worker in range(4):
         for iteration in range(12):
             expected -= noise(worker, iteration) / 4
-    run_with_delays(workers, 3, lambda worker: noise(worker.setup.worker, worker.iteration))
+    run(workers, noisy, delays=random_delays(3))
     mean = sum(worker.replica.parameters for worker in workers) / 4
     torch.testing.assert_close(mean, expected, atol=1e-5, rtol=1e-5)
 
@@ -108,7 +88,7 @@ def test_gradients_move_the_mean_as_plain_steps_would():
 def test_on_a_quadratic_two_workers_in_step_converge():
     """The case in which workers that ask each other at once would move apart: d <- -(1 + rate * H) d."""
     workers = joined(PAIR, [1.0, -3.0], iterations=80)
-    run_with_delays(workers, 0, gradient=lambda worker: 0.3 * (worker.replica.parameters - 2.0))
+    run(workers, lambda worker, _: (1.0, 0.3 * (worker.replica.parameters - 2.0)), delays=random_delays(0))
     assert spread(workers) < 0.01
     torch.testing.assert_close(workers[0].replica.parameters, full(2.0), atol=0.01, rtol=0)
 
@@ -138,37 +118,3 @@ def test_a_passive_worker_answers_at_once_and_averages_at_its_iterations_end():
     (report, _) = worker.handle(GradientReady(1.0, full(1.0), 1.0), 1.0)
     assert torch.equal(worker.replica.parameters, full(6.0 - 1.0))
     assert report.applied == 2
-
-
-def test_only_neighbours_are_asked():
-    worker, actions = one(side=0, value=0.0)
-    asked = set()
-    for turn in range(20):
-        (question,) = [action for action in actions if isinstance(action, Send)]
-        asked.add(question.peer)
-        worker.handle(MessageSent(question.peer, question.message.size), turn)
-        worker.handle(GradientReady(1.0, full(0.0), 1.0), turn)
-        actions = worker.handle(MessageArrived(Message(question.peer, Swap(True), (full(0.0),))), turn)
-    assert asked == {1, 3}
-
-
-def test_a_lost_peers_answer_is_not_waited_for_and_others_are_asked():
-    worker, (question, _) = one(side=0, value=2.0)
-    worker.handle(GradientReady(1.0, full(0.0), 1.0), 1.0)
-    actions = worker.handle(PeerLost(question.peer), 2.0)
-    assert [type(action) for action in actions] == [Report, Send, Compute]
-    assert {actions[1].peer, question.peer} == {1, 3}
-
-
-def test_messages_against_the_role_are_refused():
-    asks, (question, _) = one(side=0, value=0.0)
-    other = 4 - question.peer
-    for message, reason in [
-        (Message(other, Swap(False), (full(0.0),)), "only asks"),
-        (Message(other, Swap(True), (full(0.0),)), "was not requested"),
-    ]:
-        with pytest.raises(MalformedMessageError, match=reason):
-            asks.handle(MessageArrived(message), 0.5)
-    answers, _ = one(side=1, value=0.0)
-    with pytest.raises(MalformedMessageError, match="was not requested"):
-        answers.handle(MessageArrived(Message(0, Swap(True), (full(0.0),))), 0.5)

@@ -12,7 +12,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.exchange.partitions import PartitionedExchange, by_bytes, by_layers
 from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.flushing import flushed
-from tests.protocol.joined import setup
+from tests.protocol.joined import measured, setup
 
 VARIABLES = (7, 12, 1)
 
@@ -55,13 +55,6 @@ def test_every_entry_arrives_exactly_once_within_p_iterations(count, by, iterati
     assert torch.equal(received + flushed(one)[1], gradients.sum(dim=0))
 
 
-def test_a_partition_holds_the_last_p_gradients():
-    one = exchange(partitions=4)
-    for iteration in range(4):
-        sent(one, torch.full((20,), 10.0**iteration), iteration)
-    assert sent(one, torch.full((20,), 10.0**4), 4)[:5].tolist() == [11110.0] * 5
-
-
 @given(st.integers(1, 1000), st.integers(1, 50))
 def test_partitions_by_bytes_are_equal_and_cover_all(size, count):
     count = min(size, count)
@@ -86,14 +79,6 @@ def test_partitions_by_layers_are_the_minimax_linear_partition(sizes, count):
     assert max(end - begin for begin, end in stretches) == best
 
 
-def measured(one, *rates):
-    """The links to peers 1, 2, ... have just carried so many bytes a second."""
-    for peer, rate in enumerate(rates, 1):
-        one.setup.links.queued(peer, 10**6, 0.0)
-        one.setup.links.sent(peer, 0.0)
-        one.setup.links.timed(peer, 10**6, 10**6 / rate)
-
-
 def lengths(one, count):
     """Of so many messages, for gradients of 80 bytes that take a second each."""
     return [int(sent(one, torch.ones(20), number).count_nonzero()) for number in range(count)]
@@ -108,9 +93,9 @@ def cycle(one):
 def test_single_entries_are_sent_until_every_link_is_measured():
     one = exchange()
     assert lengths(one, 3) == [1, 1, 1]
-    measured(one, 40.0)
+    measured(one.setup.links, 40.0)
     assert lengths(one, 1) == [1], "nothing is known of the link to 2"
-    measured(one, 40.0, 40.0)
+    measured(one.setup.links, 40.0, 40.0)
     assert lengths(one, 2) == [6, 10], "up to the first partition's end, then whole partitions"
 
 
@@ -118,7 +103,7 @@ def test_single_entries_are_sent_until_every_link_is_measured():
 def test_p_follows_from_the_slowest_link_or_from_the_sum(bandwidth, p):
     """ceil(gradient bytes * iterations per second * (n - 1) / bandwidth), of links of 10 and 40 bytes a second."""
     one = exchange(bandwidth=bandwidth)
-    measured(one, 10.0, 40.0)
+    measured(one.setup.links, 10.0, 40.0)
     assert lengths(one, 2 * p) == 2 * [end - begin for begin, end in by_bytes(20, p)]
 
 
@@ -126,7 +111,7 @@ def test_p_rises_at_once_and_falls_with_hysteresis():
     one = exchange(bandwidth_smoothing=1)
     chosen = []
     for rate in (20.1, 19.9, 20.1, 20.9, 21.2, 40.0):  # 80 bytes a gradient: p of 4 needs 20 a second
-        measured(one, rate, rate)
+        measured(one.setup.links, rate, rate)
         chosen.append(cycle(one))
     assert chosen == [4, 5, 5, 5, 4, 3]
 

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.exchange.moshpit import grid
-from dlion_sim.scenario import SystemSpec
 from dlion_sim.streams import stream
-from tests.protocol.joined import noise, noisy, random_delays, run, team
+from tests.protocol import joined
+from tests.protocol.joined import noise, random_delays, run, team
 
 RATE = 0.1
 
@@ -24,10 +23,8 @@ def parameters(workers):
     return np.stack([worker.replica.parameters.numpy() for worker in workers])
 
 
-def trained(system, count, iterations, seed, gradient_of=noisy):
-    workers = team(system, count, iterations=iterations)
-    run(workers, gradient_of, delays=random_delays(seed, unequal=True))
-    return workers
+def trained(system, count, iterations, seed):
+    return np.stack(joined.trained(system, count, iterations, seed=seed))
 
 
 @given(count=st.integers(1, 7), seed=st.integers(0, 5))
@@ -42,7 +39,7 @@ def test_gossipgrad_averages_gradients_with_one_partner(count, seed):
             before[circle] = np.roll(circle, 2 ** (iteration % steps))
             mine = (mine + mine[before]) / 2
         expected -= RATE * mine
-    np.testing.assert_allclose(parameters(trained({"name": "gossipgrad"}, count, 9, seed)), expected, atol=1e-5)
+    np.testing.assert_allclose(trained({"name": "gossipgrad"}, count, 9, seed), expected, atol=1e-5)
 
 
 @given(count=st.integers(1, 7), seed=st.integers(0, 5))
@@ -54,7 +51,7 @@ def test_push_sum_mixes_by_a_column_stochastic_matrix(count, seed):
             distance = 2 ** (iteration % int(np.ceil(np.log2(count))))
             x = (x + np.roll(x, distance, axis=0)) / 2
             w = (w + np.roll(w, distance)) / 2
-    np.testing.assert_allclose(parameters(trained({"name": "sgp"}, count, 9, seed)), x / w[:, None], atol=1e-5)
+    np.testing.assert_allclose(trained({"name": "sgp"}, count, 9, seed), x / w[:, None], atol=1e-5)
 
 
 def test_overlapped_push_sum_conserves_numerators_and_weights_under_way():
@@ -90,14 +87,14 @@ def test_noloco_does_what_the_paper_says(count, group, period, seed):
             m[members] = 0.5 * m[members] + 0.7 * movement + 0.7 * (start - phi[members])
         phi = phi + m
         theta = phi.copy()
-    np.testing.assert_allclose(parameters(trained(system, count, 9, seed)), theta, atol=1e-5)
+    np.testing.assert_allclose(trained(system, count, 9, seed), theta, atol=1e-5)
 
 
 def test_a_group_of_all_with_a_rate_of_one_is_local_sgd():
     exchange = {"period": 3, "group": 4, "outer_learning_rate": 1.0, "outer_momentum": 0.0}
     ours = trained({"name": "noloco", "exchange": exchange}, 4, 9, seed=1)
     theirs = trained({"name": "local_sgd", "exchange": {"period": 3}}, 4, 9, seed=2)
-    np.testing.assert_allclose(parameters(ours), parameters(theirs), atol=1e-5)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 @pytest.mark.parametrize(("count", "dimensions"), [(4, 2), (9, 2), (8, 3), (3, 1)])
@@ -125,7 +122,7 @@ def test_moshpit_averages_along_one_axis_after_another(count, seed):
             if (other == row).any():
                 expected[other == row] = expected[other == row].mean(axis=0)
     system = {"name": "moshpit", "exchange": {"period": 2}}
-    np.testing.assert_allclose(parameters(trained(system, count, 8, seed)), expected, atol=1e-5)
+    np.testing.assert_allclose(trained(system, count, 8, seed), expected, atol=1e-5)
 
 
 @given(st.integers(1, 12), st.integers(1, 3), st.integers(0, 9))
@@ -141,10 +138,3 @@ def test_a_late_round_is_the_same_whether_or_not_earlier_ones_were_asked_for():
     late = grid(5, 10, 4, 2, 3000).copy()
     again = [grid(5, 10, 4, 2, number) for number in (1, 2, 2999, 3000)][-1]
     np.testing.assert_array_equal(late, again)
-
-
-@pytest.mark.parametrize("system", ["gossipgrad", "sgp", "noloco", "moshpit"])
-def test_they_are_systems_of_one_file(system):
-    choices = compose(SystemSpec(name=system)).choices
-    assert choices["exchange"].implementation.__module__ == f"dlion_sim.protocol.exchange.{system}"
-    assert choices["synchronization"].kind == "synchronous"

@@ -6,12 +6,10 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
-from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.exchange.periodic import LocalSgdExchange
+from dlion_sim.protocol.events import GradientReady, MessageArrived, Started
 from dlion_sim.protocol.messages import Message, Mixed
-from dlion_sim.protocol.updates import LocalGradient
 from dlion_sim.scenario import SystemSpec
-from tests.protocol.joined import noise, random_delays, run, setup, team, workers_of
+from tests.protocol.joined import noise, random_delays, run, sent_by, setup, team, workers_of
 
 HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 DILOCO = {"period": 3, "outer_learning_rate": 0.5, "outer_momentum": 0.8}
@@ -22,12 +20,11 @@ P = 6
 def trained(name, exchange, count=3, iterations=9, *, start=0.0, scale=1.0, delays=lambda participant: 0.0):
     """The parameters of so many workers, and the messages of each."""
     system = {"name": name, "exchange": exchange}
-    workers = workers_of(system, [setup(index, count, iterations=iterations) for index in range(count)])
-    sent = [[] for _ in workers]
-    for worker, messages in zip(workers, sent, strict=True):
+    workers = team(system, count, iterations=iterations)
+    sent = sent_by(workers)
+    for worker in workers:
         worker.replica.parameters.fill_(start)
         worker.choices.exchange.take_over([each.fill_(start) for each in worker.choices.exchange.state()])
-        worker.handle = noting(worker.handle, messages)
     run(
         workers,
         lambda worker, size: (1.0, scale * noise(worker.setup.worker, worker.iteration)),
@@ -35,15 +32,6 @@ def trained(name, exchange, count=3, iterations=9, *, start=0.0, scale=1.0, dela
     )
     assert all(worker.iteration == iterations for worker in workers)
     return [worker.replica.parameters for worker in workers], sent
-
-
-def noting(handle, messages):
-    def noted(event, now):
-        actions = handle(event, now)
-        messages.extend(action.message for action in actions if isinstance(action, Send))
-        return actions
-
-    return noted
 
 
 def payload(messages):
@@ -194,10 +182,3 @@ def test_parameters_that_come_late_count_in_the_next_exchange():
     iterate(5.0)
     arrives(2, 5, 0.0)
     iterate(4.0)
-
-
-def test_messages_are_sent_once_a_period():
-    one = LocalSgdExchange(LocalSgdExchange.Parameters(period=5), setup())
-    sent = [one.outgoing(LocalGradient(tag, 32, torch.ones(6), 1.0, 1.0, 0.0)).messages for tag in range(12)]
-    assert [tag for tag, messages in enumerate(sent) if messages] == [4, 9]
-    assert [one.covers(tag) for tag in (-1, 4, 9)] == [3, 8, 13]

@@ -3,26 +3,14 @@
 import pytest
 import torch
 
-from dlion_sim.protocol.events import Send
-from tests.protocol.joined import noisy, run, setup, trained, workers_of
+from tests.protocol.joined import noisy, run, sent_by, team, trained
 
 
 def ring(count, iterations=5, **exchange):
     """The parameters of workers, and the messages of each."""
     system = {"name": "ring_allreduce", "exchange": exchange}
-    workers = workers_of(system, [setup(index, count, iterations=iterations) for index in range(count)])
-    sent = [[] for _ in range(count)]
-
-    def counting(worker, handle):
-        def handled(event, now):
-            actions = handle(event, now)
-            sent[worker] += [a.message for a in actions if isinstance(a, Send)]
-            return actions
-
-        return handled
-
-    for index, worker in enumerate(workers):
-        worker.handle = counting(index, worker.handle)
+    workers = team(system, count, iterations=iterations)
+    sent = sent_by(workers)
     run(workers, noisy)
     return [worker.replica.parameters for worker in workers], sent
 

@@ -13,7 +13,7 @@ from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.exchange.sorting import SortedRanking
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 from tests.protocol.flushing import flushed
-from tests.protocol.joined import layout, setup
+from tests.protocol.joined import layout, measured, setup
 
 BOTH = pytest.mark.parametrize("kind", [Ranking, SortedRanking])
 """The one for CPUs, and the one for GPUs, which any device can compute."""
@@ -72,15 +72,16 @@ def test_a_selection_is_the_top_of_the_magnitudes_without_splitting_ties(kind, g
             assert len(indices) + int((rest == rest[0]).sum()) > count
 
 
+def max_n(budgets, **parameters):
+    """Max-N of a worker whose links to peers 1, 2, ... have carried so many bytes a second."""
+    own = setup(workers=len(budgets) + 1, variables=VARIABLES, learning_rate=1.0)
+    measured(own.links, *budgets)
+    return MaxNExchange(MaxNExchange.Parameters(**parameters), own)
+
+
 def exchanged(gradient, budgets, n_min=0.85, **parameters):
     """What Max-N sends of `gradient` to each peer whose link has carried `budgets[peer]` bytes a second."""
-    own = setup(workers=len(budgets) + 1, variables=VARIABLES)
-    exchange = MaxNExchange(MaxNExchange.Parameters(n_min=n_min, **parameters), own)
-    for peer, budget in enumerate(budgets, start=1):
-        exchange.setup.links.queued(peer, 10**6, 0.0)
-        exchange.setup.links.sent(peer, 0.0)
-        exchange.setup.links.timed(peer, 10**6, 10**6 / budget)
-    exchange.setup.links.computed(1.0)
+    exchange = max_n(budgets, n_min=n_min, **parameters)
     return dict(exchange.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0)).messages)
 
 
@@ -116,14 +117,7 @@ def test_every_variable_with_a_gradient_sends_something_however_slow_the_link(gr
 @given(gradients, st.lists(st.floats(1, 400), min_size=1, max_size=4), st.sampled_from([0.85, 50.0]))
 def test_selections_are_descent_directions_and_the_own_gradient_is_applied_whole(gradient, budgets, n_min):
     """However little a link carries: its inner product with the gradient is positive, as with all of it."""
-    one = MaxNExchange(
-        MaxNExchange.Parameters(n_min=n_min), setup(workers=len(budgets) + 1, variables=VARIABLES, learning_rate=1.0)
-    )
-    for peer, budget in enumerate(budgets, start=1):
-        one.setup.links.queued(peer, 10**6, 0.0)
-        one.setup.links.sent(peer, 0.0)
-        one.setup.links.timed(peer, 10**6, 10**6 / budget)
-    one.setup.links.computed(1.0)
+    one = max_n(budgets, n_min=n_min)
     outgoing = one.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0))
     for _, message in outgoing.messages:
         arrived = torch.zeros(20)
@@ -186,10 +180,7 @@ def test_a_fixed_n_applies_to_every_link():
 
 @given(st.lists(gradients, min_size=1, max_size=6))
 def test_residuals_lose_nothing_on_any_link(all_gradients):
-    exchange = MaxNExchange(MaxNExchange.Parameters(residual="accumulate"), setup(workers=3, variables=VARIABLES))
-    exchange.setup.links.queued(2, 100, 0.0)
-    exchange.setup.links.sent(2, 0.0)
-    exchange.setup.links.timed(2, 100, 1.0)
+    exchange = max_n([math.inf, 100.0], residual="accumulate")  # of the first link nothing is known
     received = {1: torch.zeros(20), 2: torch.zeros(20)}
     for iteration, gradient in enumerate(all_gradients):
         exchange.setup.links.computed(1.0)

@@ -1,15 +1,13 @@
 """SparseLoCo: what is selected, in how many bytes, and that nothing of a movement is lost."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.events import MessageArrived
 from dlion_sim.protocol.exchange.sparse_loco import CHUNK, Packed, pack, unpack
-from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
-from tests.protocol.joined import noise, noisy, random_delays, run, team
+from dlion_sim.protocol.messages import Message, decode
+from tests.protocol.joined import noise, noisy, run, team, trained
 
 RATE = 0.1
 
@@ -57,8 +55,7 @@ def test_zeros_are_sent_as_zeros():
 )
 def test_it_does_what_the_definition_says(count, density, decay, seed):
     exchange = {"period": 3, "density": density, "decay": decay, "outer_learning_rate": 0.7}
-    workers = team({"name": "sparse_loco", "exchange": exchange}, count, iterations=12)
-    run(workers, noisy, delays=random_delays(seed, unequal=True))
+    found = trained({"name": "sparse_loco", "exchange": exchange}, count, 12, seed=seed)
     start, theta, residual = np.zeros(6), np.zeros((count, 6)), np.zeros((count, 6))
     for iteration in range(12):
         theta -= RATE * np.stack([noise(worker, iteration).numpy() for worker in range(count)])
@@ -68,8 +65,7 @@ def test_it_does_what_the_definition_says(count, density, decay, seed):
             residual -= sent
             start = start - 0.7 * sent.mean(axis=0)
             theta = np.tile(start, (count, 1))
-    for worker in workers:
-        np.testing.assert_allclose(worker.replica.parameters, theta[0], atol=1e-4)
+    np.testing.assert_allclose(np.stack(found), theta, atol=1e-4)
 
 
 def test_what_is_not_sent_comes_later():
@@ -80,15 +76,3 @@ def test_what_is_not_sent_comes_later():
     run([worker], noisy)
     remains = worker.choices.exchange._residual
     torch.testing.assert_close(worker.replica.parameters - remains, moved, atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("iteration", "packed"),
-    [(1, [0, 0]), (2, [0]), (2, [0, 0, 0]), (2, [255, 255]), (2, [6 << 2, 0])],
-    ids=["another iteration", "too few", "too many", "a far index", "an index beyond the model"],
-)
-def test_a_movement_has_its_entries(iteration, packed):
-    (worker, _) = team({"name": "sparse_loco", "exchange": {"period": 3}}, 2)
-    tensors = torch.ones(4), torch.tensor(packed, dtype=torch.uint8)
-    with pytest.raises(MalformedMessageError):
-        worker.handle(MessageArrived(Message(1, Packed(iteration, 8), tensors)), 0.0)

@@ -1,17 +1,13 @@
 """SPARTA: a few parameters are averaged in an iteration, the same on all workers, and in the end all."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.events import MessageArrived
-from dlion_sim.protocol.exchange.sparta import Scattered
-from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.protocol.updates import LocalGradient
 from dlion_sim.streams import stream
-from tests.protocol.joined import noise, noisy, random_delays, run, team
+from tests.protocol.joined import noise, random_delays, run, team, trained
 
 RATE = 0.1
 
@@ -19,14 +15,12 @@ RATE = 0.1
 @given(count=st.integers(1, 5), part=st.floats(0.01, 1.0), seed=st.integers(0, 5))
 def test_sparta_is_its_definition(count, part, seed):
     """Own steps, then the mean of the chosen entries, under any delays."""
-    workers = team({"name": "sparta", "exchange": {"part": part}}, count, iterations=6)
-    run(workers, noisy, delays=random_delays(seed, unequal=True))
     expected = np.zeros((count, 6))
     for iteration in range(6):
         expected -= RATE * np.stack([noise(worker, iteration).numpy() for worker in range(count)])
         chosen = stream(0, "sparta", iteration).choice(6, max(1, round(part * 6)), replace=False)
         expected[:, chosen] = expected[:, chosen].mean(axis=0)
-    found = np.stack([worker.replica.parameters.numpy() for worker in workers])
+    found = np.stack(trained({"name": "sparta", "exchange": {"part": part}}, count, 6, seed=seed))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -45,10 +39,3 @@ def test_a_half_percent_of_the_parameters_goes_to_each_peer():
     (one, *_) = team({"name": "sparta"}, 3, variables=(900, 1100))
     messages = one.choices.exchange.outgoing(LocalGradient(0, 8, torch.zeros(2000), 1.0, 1.0, 0.0)).messages
     assert [len(message.tensors[0]) for _, message in messages] == [10, 10]
-
-
-@pytest.mark.parametrize("count", [0, 2, 6])
-def test_messages_have_as_many_entries_as_are_averaged(count):
-    (one, *_) = team({"name": "sparta"}, 3)
-    with pytest.raises(MalformedMessageError):
-        one.handle(MessageArrived(Message(1, Scattered(0, 8), (torch.ones(count),))), 0.0)

@@ -6,11 +6,11 @@ import torch
 from dlion_sim.protocol.exchange.parameter_server import Pulled, Push
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.exchange.periodic import Moved
-from dlion_sim.protocol.exchange.ring import BucketChunk, BucketTotal, Total
+from dlion_sim.protocol.exchange.ring import BucketTotal, Total
 from dlion_sim.protocol.exchange.ring_sum import Chunk
 from dlion_sim.protocol.exchange.sparta import Scattered
-from dlion_sim.protocol.messages import BODIES, Body, Channel, Contribution, Message, Mixed, decode
-from tests.protocol.joined import run, team
+from dlion_sim.protocol.messages import Channel, Contribution, Message, Mixed, decode
+from tests.protocol.joined import run, sent_by, team
 
 P = 6
 
@@ -18,19 +18,9 @@ P = 6
 def stages_of(system):
     """The stages of the data messages of a few workers' iterations."""
     workers = team(system, 4, iterations=6)
-    seen = set()
-    for worker in workers:
-        handle = worker.handle
-
-        def spied(event, now, handle=handle):
-            actions = handle(event, now)
-            messages = (getattr(action, "message", None) for action in actions)
-            seen.update(each.body.stage for each in messages if each and each.body.channel is Channel.DATA)
-            return actions
-
-        worker.handle = spied
+    sent = sent_by(workers)
     run(workers, lambda worker, batch_size: (1.0, torch.ones(worker.replica.layout.size)))
-    return seen
+    return {message.body.stage for of_one in sent for message in of_one if message.body.channel is Channel.DATA}
 
 
 @pytest.mark.parametrize(
@@ -51,22 +41,6 @@ def stages_of(system):
 def test_the_stages_of_a_system(system, stages):
     period = {"exchange": {"period": 2}} if system == "local_sgd" else {}
     assert stages_of({"name": system, **period}) == stages
-
-
-def test_only_tensors_that_may_be_missing_have_a_stage():
-    ours = [body for body in BODIES.values() if body.__module__.startswith("dlion_sim.")]
-    assert {body for body in ours if body.stage} >= {
-        Contribution,
-        Mixed,
-        Pulled,
-        Push,
-        Chunk,
-        Total,
-        BucketChunk,
-        BucketTotal,
-    }
-    assert all(body.channel is Channel.DATA for body in ours if body.stage)
-    assert Body.stage is None
 
 
 @pytest.mark.parametrize("body", [Contribution, Mixed, Pulled, Scattered, Moved])

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning.flat import Layout
-from dlion_sim.protocol.events import MessageArrived
-from dlion_sim.protocol.exchange.streaming_diloco import Fragment, fragments_of
-from dlion_sim.protocol.messages import MalformedMessageError, Message
-from tests.protocol.joined import noise, noisy, random_delays, run, team
+from dlion_sim.protocol.exchange.streaming_diloco import fragments_of
+from tests.protocol import joined
+from tests.protocol.joined import noise, noisy, team
 
 RATE = 0.1
 FRAGMENTS = np.arange(4), np.arange(4, 6)
@@ -23,9 +22,7 @@ def streaming(**parameters):
 
 
 def trained(system, count, iterations, *, seed=0, gradients=noisy):
-    workers = team(system, count, iterations=iterations)
-    run(workers, gradients, delays=random_delays(seed, unequal=True))
-    return np.stack([worker.replica.parameters.numpy() for worker in workers])
+    return np.stack(joined.trained(system, count, iterations, seed=seed, gradients=gradients))
 
 
 @pytest.mark.parametrize(
@@ -124,20 +121,3 @@ def test_layers_are_dealt_in_strides_or_in_a_row():
 def test_what_does_not_fit_is_refused(parameters, problem):
     with pytest.raises(InputError, match=problem):
         team(streaming(**{"delay": 0, **parameters}), 2)
-
-
-@pytest.mark.parametrize(
-    ("iteration", "tensors"),
-    [
-        (2, (torch.ones(3),)),
-        (2, (torch.ones(4, dtype=torch.float16),)),
-        (1, (torch.ones(4),)),
-        (2, (torch.ones(1), torch.ones(4, dtype=torch.uint8))),
-    ],
-    ids=["too few", "another precision", "another iteration", "quantized"],
-)
-def test_a_fragment_is_whole_and_in_its_iteration(iteration, tensors):
-    (worker, _) = team(streaming(period=6, delay=0), 2)
-    with pytest.raises(MalformedMessageError):
-        worker.handle(MessageArrived(Message(1, Fragment(iteration, 8), tensors)), 0.0)
-    worker.handle(MessageArrived(Message(1, Fragment(2, 8), (torch.ones(4),))), 0.0)

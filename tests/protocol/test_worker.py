@@ -18,26 +18,10 @@ from dlion_sim.protocol.events import (
 )
 from dlion_sim.protocol.messages import Contribution, Message, Weights
 from dlion_sim.protocol.phases import Phase
-from tests.protocol.joined import noise, noisy, run, setup, trained, workers_of
+from tests.protocol.joined import noisy, run, setup, trained, workers_of
 
-LOCKSTEP = {
-    "name": "dlion",
-    "batching": {"growth": "none"},
-    "exchange": {"n_min": 100},
-    "synchronization": "synchronous",
-    "knowledge_transfer": "none",
-}
 ASYNCHRONOUS = {"name": "baseline", "synchronization": "asynchronous"}
 RATE = 0.1
-
-
-@pytest.mark.parametrize("system", [{"name": "baseline"}, LOCKSTEP], ids=["baseline", "dlion with N=100 in lockstep"])
-def test_a_step_is_the_plain_mean_of_all_gradients(system):
-    found = trained(system, iterations=7)
-    gradients = torch.stack([torch.stack([noise(worker, iteration) for worker in range(3)]) for iteration in range(7)])
-    for parameters in found:
-        torch.testing.assert_close(parameters, -RATE * gradients.mean(dim=1).sum(dim=0))
-        assert torch.equal(parameters, found[0])
 
 
 @pytest.mark.parametrize(
@@ -68,16 +52,6 @@ def test_unequal_batches_weigh_by_the_sender_over_the_receiver():
     worker.handle(MessageArrived(theirs), 0.5)
     worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
     torch.testing.assert_close(worker.replica.parameters, torch.full((6,), -0.1 * (40 / 20) / 2))
-
-
-def test_entries_not_received_count_as_zero():
-    (worker,) = workers_of(ASYNCHRONOUS, [setup(0, workers=2)])
-    worker.handle(Started(), 0.0)
-    sparse = (torch.tensor([1, 4], dtype=torch.int32), torch.tensor([2.0, 4.0]))
-    worker.handle(MessageArrived(Message(1, Contribution(0, 32, 5.0), sparse)), 0.5)
-    worker.handle(GradientReady(1.0, torch.ones(6), 1.0), 1.0)
-    expected = -0.1 * torch.tensor([1.0, 3.0, 1.0, 1.0, 5.0, 1.0]) / 2
-    torch.testing.assert_close(worker.replica.parameters, expected)
 
 
 def arrived(sender, iteration):
@@ -128,17 +102,6 @@ def computes(actions):
     return [action for action in actions if type(action).__name__ == "Compute"]
 
 
-def test_a_synchronous_worker_waits_for_all_peers_and_keeps_early_gradients():
-    (worker,) = workers_of({"name": "baseline"}, [setup()])
-    worker.handle(Started(), 0.0)
-    assert not computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0))
-    assert not computes(worker.handle(arrived(1, 0), 2.0))
-    early = Message(1, Contribution(1, 32, 100.0), (torch.full((6,), 3.0),))
-    assert not computes(worker.handle(MessageArrived(early), 2.5))
-    assert computes(worker.handle(arrived(2, 0), 3.0))
-    assert torch.equal(worker.replica.parameters, torch.zeros(6))
-
-
 @pytest.mark.parametrize("backups", [0, 3])
 def test_a_message_does_not_cause_a_check_of_all_peers(backups):
     peers = 100
@@ -152,19 +115,6 @@ def test_a_message_does_not_cause_a_check_of_all_peers(backups):
         assert worker.iteration == (heard >= peers - backups)
         worker.handle(MessageArrived(Message(peer, Contribution(0, 8), (torch.ones(6),))), 2.0)
     assert len(asked) < peers * (5 + 2 * backups)
-
-
-def test_a_worker_leads_by_no_more_than_its_bound():
-    system = {"name": "baseline", "synchronization": {"kind": "bounded_staleness", "staleness": 2}}
-    (worker,) = workers_of(system, [setup(workers=2)])
-    actions = worker.handle(Started(), 0.0)
-    for _ in range(3):
-        assert computes(actions)
-        actions = worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
-    assert worker.iteration == 2  # the gradient of iteration 2 needs the peer's of iteration 0
-    assert worker.phase is Phase.WAITING
-    assert computes(worker.handle(arrived(1, 0), 9.0))
-    assert worker.iteration == 3
 
 
 @given(st.lists(st.integers(0, 2), min_size=30, max_size=80), st.integers(0, 4))
