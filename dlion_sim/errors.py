@@ -34,6 +34,14 @@ class InputError(Exception):
         self.allowed = allowed
         self.further = tuple(further)
 
+    @classmethod
+    def joined(cls, faults: Sequence[InputError], most: int = 10) -> InputError:
+        """The first fault, with the others as its further ones; of many, the first ones and the number of others."""
+        first, *others = faults
+        more = f" (and {len(faults) - most} more)" if len(faults) > most else ""
+        further = [*first.further, *others[: most - 1]]
+        return cls(first.problem + more, file=first.file, path=first.path, allowed=first.allowed, further=further)
+
     def within(self, file: str | Path | None) -> InputError:
         """The same fault, said to lie in `file` where it names none yet."""
         return InputError(

@@ -12,6 +12,9 @@ from typing import BinaryIO
 
 from dlion_sim.errors import InputError
 
+SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
+"""The two files that every run folder has."""
+
 
 @contextmanager
 def opened(file: Path) -> Iterator[BinaryIO]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlion_sim.analysis.detection import compare_delays, max_difference
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
 from dlion_sim.results import Run
@@ -82,10 +81,10 @@ class Fidelity:
 
     @property
     def document(self) -> dict[str, Any]:
-        """All of it for JSON, with null for NaN."""
+        """All of it for JSON."""
         return {
-            "verdict": _jsonable(self.verdict),
-            **_jsonable({"late": self.late}),
+            "verdict": self.verdict,
+            "late": self.late,
             "workers": _records(self.workers),
             "links": _records(self.links),
             self.metric.key: _records(self.evaluations),
@@ -192,15 +191,59 @@ def _off(table: pd.DataFrame, quantity: str) -> float:
     return float(relative.max())
 
 
-def _jsonable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON knows neither NaN nor infinity."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()
-    }
-
-
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     flat = table.copy()
     flat.columns = [name if isinstance(name, str) else "_".join(name) for name in flat.columns]
-    records = flat.reset_index().to_dict("records")
-    return [_jsonable({str(key): value for key, value in record.items()}) for record in records]
+    return [{str(key): value for key, value in record.items()} for record in flat.reset_index().to_dict("records")]
+
+
+_KEY = ["what", "participant", "peer", "time"]
+_LEAST_SECONDS = 2.0
+"""Differences of shorter delays are relative to this: a tenth of it is the variation of a machine's own times."""
+
+
+def compare_delays(simulated: Run, real: Run, end: float) -> pd.DataFrame:
+    """Delays in seconds, `simulated` and `real`, by what (lost, found, joined), participant, reporting peer (-1:
+    itself)
+    and number of the repetition.
+
+    "lost" counts from the participant's end, "found" from its loss by the same peer, and "joined" from the start of the
+    process. An event of one run only has NaN for the other.
+    """
+    model, measured = (_delays(run, end) for run in (simulated, real))
+    both = model.add_suffix("_simulated").join(measured.add_suffix("_real"), how="outer")
+    # A node does not know when a link fell silent, so the delay is the simulated one plus how much later it was.
+    later = both["virtual_time_real"] - both["virtual_time_simulated"]
+    measured_seconds = both["seconds_real"].fillna(both["seconds_simulated"] + later)
+    return pd.DataFrame({"simulated": both["seconds_simulated"], "real": measured_seconds})
+
+
+def max_difference(delays: pd.DataFrame, *what: str) -> float:
+    """The greatest difference of delays of some kinds, relative to the simulated delay or, if longer, two seconds.
+
+    Infinite if an event happened in one run only; NaN without events.
+    """
+    of_kind = delays[delays.index.get_level_values("what").isin(what)]
+    apart = (of_kind["real"] - of_kind["simulated"]).abs() / of_kind["simulated"].clip(lower=_LEAST_SECONDS)
+    return float(apart.fillna(np.inf).max())
+
+
+def _delays(run: Run, end: float) -> pd.DataFrame:
+    """`virtual_time` and `seconds` of each (what, participant, peer, number)."""
+    rows = run.membership()
+    rows = rows[rows["virtual_time"] <= end].sort_values("virtual_time", kind="stable")
+    rows = rows.assign(what=rows["what"].astype(str).replace("begins_anew", "joined"))
+    rows = rows[rows["what"].isin(["lost", "found", "joined"])]
+    # The sponsors may differ.
+    rows = rows.assign(peer=rows["peer"].where(rows["what"] != "joined").fillna(-1).astype(int))
+    rows = rows.assign(seconds=rows["seconds"].where(rows["what"] != "found", _since_lost(rows)))
+    rows = rows[(rows["what"] != "found") | rows["seconds"].notna()]
+    rows = rows.assign(time=rows.groupby(["what", "participant", "peer"]).cumcount())
+    return rows.set_index(_KEY)[["virtual_time", "seconds"]].astype(float)
+
+
+def _since_lost(rows: pd.DataFrame) -> pd.Series:
+    """The time from a peer's loss of a participant until it found it again; NaN without a loss."""
+    pair = rows.groupby(["participant", "peer"])
+    since = rows["virtual_time"] - pair["virtual_time"].shift()
+    return since.where(pair["what"].shift() == "lost")

@@ -124,6 +124,11 @@ def label_text(key: str, value: str) -> str:
     return value if key in _UNNAMED else in_words(key, value)
 
 
+def is_named(key: str, name: str) -> bool:
+    """Whether a label is called by its path or the end of it, e.g. "bandwidth" for "cluster.wan.bandwidth"."""
+    return key == name or key.endswith(f".{name}")
+
+
 def note(groups: Iterable[Group]) -> str:
     """The note on the runs of some groups, see `dlion_sim.results.note`."""
     return note_of([run for group in groups for run in group.runs])

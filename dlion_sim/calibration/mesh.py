@@ -6,7 +6,9 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dlion_sim import __version__
 from dlion_sim.assembly import Transfer
@@ -15,7 +17,7 @@ from dlion_sim.calibration.prober import Prober
 from dlion_sim.calibration.turns import Pair, one_by_one, tournament
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
-from dlion_sim.live import MeshConfig, event_loop
+from dlion_sim.live import MeshConfig, Nodes, Spot, event_loop
 from dlion_sim.live.event_loop import first, watch
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.handshake import Credentials
@@ -203,3 +205,24 @@ class _Node:
     def _finish(self, outcome: Outcome) -> None:
         if not self._end.done():
             self._end.set_result(outcome)
+
+
+def measure_by_processes(
+    spots: Sequence[Spot],
+    names: Sequence[str],
+    output: Path,
+    *,
+    seconds: float,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Measure the paths between nodes at these places; node 0 writes `output` and its matrices. No process is left.
+
+    `interrupted` is called many times per second. Raises InputError if a node cannot start.
+    """
+    first, *others = spots
+    first = replace(first, options=[*first.options, f"--names={','.join(names)}", f"--output={output}"])
+    command = ["calibrate", "node", f"--seconds={seconds}", "--quiet"]
+    with TemporaryDirectory(prefix="dlion-") as folder, Nodes(Path(folder), command, [first, *others]) as nodes:
+        if nodes.wait(interrupted):
+            return Outcome(interrupted=True)
+        return Outcome(failed=None if output.exists() else nodes.last_words(0))

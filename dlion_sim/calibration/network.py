@@ -14,7 +14,7 @@ from dlion_sim.calibration.turns import Pair
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import BANDWIDTH, DURATION, Cluster
 from dlion_sim.scenario.faults import RuleError, as_input_error
-from dlion_sim.scenario.matrix import read_csv, read_iperf3, read_iperf3_rtts, read_rtt_csv
+from dlion_sim.scenario.matrix import read_bandwidths, read_rtts
 
 Matrix = dict[str, dict[str, str]]
 """Quantities by sending and then by receiving cloud, as a scenario has them."""
@@ -37,8 +37,7 @@ def network_block(bandwidths: Path, rtts: Path | None = None) -> dict[str, Any]:
     if rtts is None and not bandwidths.is_dir():
         raise InputError("tells no round-trip times", file=bandwidths, allowed="--rtt FILE beside it")
     try:
-        measured = read_iperf3(bandwidths) if bandwidths.is_dir() else read_csv(bandwidths, None)
-        times = read_iperf3_rtts(source) if source.is_dir() else read_rtt_csv(source, None)
+        measured, times = read_bandwidths(bandwidths), read_rtts(source)
     except RuleError as error:
         raise InputError(error.problem, allowed=error.allowed) from None
     names = dict.fromkeys([*measured, *(receiver for row in measured.values() for receiver in row)])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -85,38 +85,14 @@ class Hinting(TyperCommand):
             option = str(getattr(error, "option_name", ""))
             if not hasattr(error, "possibilities") or not any(each.name == "overrides" for each in self.params):
                 raise
-            path = _path_of(option.lstrip("-").replace("-", "_"))
+            from dlion_sim.scenario.loading import paths_of
+
+            paths = paths_of(option.lstrip("-").replace("-", "_"))
+            path = next((each for each in paths if "*" not in each), None)  # An entry of a list needs a number.
             if path is None:
                 raise
             problem = "is not an option but a scenario's key"
             raise InputError(problem, file=option, allowed=f"--set {path}=...") from None
-
-
-def _path_of(key: str) -> str | None:
-    """The shallowest path of a key in a scenario; None without one."""
-    from dlion_sim.scenario import Scenario
-
-    paths = sorted(_paths(Scenario), key=lambda path: path.count("."))
-    return next((path for path in paths if path == key or path.endswith(f".{key}")), None)
-
-
-def _paths(kind: type, above: str = "") -> Iterator[str]:
-    """All dotted paths of keys, except in lists, which need a number."""
-    for name, field in kind.model_fields.items():  # type: ignore[attr-defined]
-        path = f"{above}{field.alias or name}"
-        yield path
-        for inner in _models(field.annotation):
-            yield from _paths(inner, f"{path}.")
-
-
-def _models(annotation: Any) -> Iterator[type]:
-    from dlion_sim.scenario.model import Model
-
-    if isinstance(annotation, type) and issubclass(annotation, Model):
-        yield annotation
-    elif getattr(annotation, "__origin__", None) not in (list, dict):
-        for argument in get_args(annotation):
-            yield from _models(argument)
 
 
 Peers = Annotated[str, typer.Option(help="Addresses of the participants, in order: host:port,host:port,...")]

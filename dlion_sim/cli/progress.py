@@ -18,6 +18,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+from dlion_sim.results.numbers import duration
 from dlion_sim.sweep import Ended, Progressed, Started
 
 if TYPE_CHECKING:
@@ -59,14 +60,6 @@ class Pace:
         return left if self._is_reported else None
 
 
-def in_words(seconds: float) -> str:
-    """E.g. "20 s", "45 min", "3.2 h" or "2.5 days"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    hours = seconds / 3600
-    return f"{60 * hours:.0f} min" if hours < 1.5 else f"{hours:.2g} h" if hours < 48 else f"{hours / 24:.2g} days"
-
-
 @contextmanager
 def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
     """Show the progress of a run; yields the function to call with it."""
@@ -95,7 +88,7 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
             score = "-" if progress.score is None else progress.metric.written(progress.score)
             bar.update(task, completed=done, score=f"{progress.metric.name} {score}")
             if (left := pace.seconds_left(done)) is not None:
-                rest = f"about {in_words(left)} for the rest of {total:g} {unit}"
+                rest = f"about {duration(left, 2)} for the rest of {total:g} {unit}"
                 line = f"{rest}; --set {key}=... shortens it, a longer workload.evaluate_every may too"
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -131,15 +124,15 @@ def clock_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[float | 
     console = Console(stderr=True)
     # Removed at the end: a failed start is reported in one line.
     with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        name, duration = f"{scenario.name} · {scenario.system.name}", scenario.duration
-        task = bar.add_task(f"{name}: starting", total=duration, of=f" of {duration:g} s" if duration else "")
+        name, total = f"{scenario.name} · {scenario.system.name}", scenario.duration
+        task = bar.add_task(f"{name}: starting", total=total, of=f" of {total:g} s" if total else "")
 
         def observe(seconds: float | None) -> None:
             if seconds is None:
                 return
-            ended = duration is not None and seconds >= duration
+            ended = total is not None and seconds >= total
             doing = "measuring accuracies" if ended else "training"
-            bar.update(task, completed=duration if ended else seconds, description=f"{name}: {doing}")
+            bar.update(task, completed=total if ended else seconds, description=f"{name}: {doing}")
 
         yield observe
 
@@ -203,6 +196,6 @@ class SweepProgress:
         text = f"{self._ended} of {self._runs}" + (f", [red]{self._failed} failed[/]" if self._failed else "")
         self._bars.update(self._all, completed=self._ended + parts, text=text)
         if (left := self._pace.seconds_left(self._ended + parts)) is not None:
-            rest = f"about {in_words(left)} for the rest of {self._runs} runs"
+            rest = f"about {duration(left, 2)} for the rest of {self._runs} runs"
             shorter = "a shorter duration shortens it, a longer workload.evaluate_every may too"
             self._console.print(f"{rest}; {shorter}", highlight=False, soft_wrap=True)

@@ -11,12 +11,10 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.cli.progress import in_words
 from dlion_sim.errors import InputError
 from dlion_sim.recommend import DOCUMENT, FIGURES, WINNER, Candidate, Study
 from dlion_sim.recommend.data_placement import data_placement
-from dlion_sim.recommend.goal import duration
-from dlion_sim.results.numbers import in_bytes, number, percent
+from dlion_sim.results.numbers import duration, in_bytes, number, percent
 from dlion_sim.results.run_folder import REPORT
 
 _MOST_ROWS = 200
@@ -51,9 +49,8 @@ def print_time(study: Study, jobs: int, device: Literal["auto", "cpu", "cuda"], 
     except InputError as error:
         print(f"the wall time is unknown: {error}", flush=True)
         return
-    words = f"about {in_words(takes.seconds)} ({in_words(takes.low)} to {in_words(takes.high)})"
     here = f"on this machine, {jobs} in parallel; the search eliminates most of them earlier"
-    print(f"all candidates up to the {study.goal.bound}, with one seed, take {words} {here}", flush=True)
+    print(f"all candidates up to the {study.goal.bound}, with one seed, take {takes.text} {here}", flush=True)
 
 
 def print_recommendation(study: Study, content: Mapping[str, Any], console: Console) -> None:

@@ -203,7 +203,6 @@ def estimated(points: Sequence[Point], found: Mapping[str, Found], options: Exec
 
     `in_short`, measuring takes some seconds, else about ten. Raises InputError if a run cannot be started.
     """
-    from dlion_sim.cli.progress import in_words
     from dlion_sim.sweep import State, cores, estimate
 
     if options.kind is not ExecutorKind.LOCAL or all(each.state is State.DONE for each in found.values()):
@@ -211,8 +210,7 @@ def estimated(points: Sequence[Point], found: Mapping[str, Found], options: Exec
     jobs = options.jobs or cores()
     effort: dict[str, Any] = {"most": 2, "watch": 1.0} if in_short else {}
     takes = estimate(points, found, jobs=jobs, device=options.device.value, **effort)
-    words = f"about {in_words(takes.seconds)} ({in_words(takes.low)} to {in_words(takes.high)})"
-    return f"{words} on this machine, {jobs} in parallel"
+    return f"{takes.text} on this machine, {jobs} in parallel"
 
 
 def _counted(found: dict[str, Found]) -> str:

@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dlion_sim.emulation.cpu import remove_groups
+from dlion_sim.errors import InputError
+from dlion_sim.results import FolderLock
 
 _FOLDERS = Path("/run/dlion-emulation")
 _MARK = "DLION_EMULATION"
@@ -31,15 +33,14 @@ def workplace() -> Iterator[Path]:
     with _alone():
         _remove_leftovers()
         folder = Path(tempfile.mkdtemp(dir=_FOLDERS))
-        lock = os.open(folder, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock = FolderLock(folder)
     os.environ[_MARK] = str(folder)
     try:
         yield folder
     finally:
         del os.environ[_MARK]
         _remove(folder)
-        os.close(lock)
+        lock.close()
 
 
 def remove_leftovers() -> int:
@@ -69,13 +70,10 @@ def _alone() -> Iterator[None]:
 
 def _locked(folder: Path) -> bool:
     """Whether the emulation of this folder runs."""
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        FolderLock(folder).close()
+    except InputError:
         return True
-    finally:
-        os.close(descriptor)
     return False
 
 

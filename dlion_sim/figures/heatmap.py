@@ -11,7 +11,7 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
 from dlion_sim.analysis import comparison
-from dlion_sim.analysis.groups import Group, metric_name, metric_of, note, varying
+from dlion_sim.analysis.groups import Group, is_named, metric_name, metric_of, note, varying
 from dlion_sim.errors import InputError
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDTH, drawing, legend_below, time_unit
@@ -113,7 +113,7 @@ def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, s
     keys = varying(groups)
     if not keys:
         raise InputError("the runs differ in nothing but their seeds", allowed="runs of a sweep")
-    others = [key for key in reversed(keys) if x is None or not _matches(key, x)]
+    others = [key for key in reversed(keys) if x is None or not is_named(key, x)]
     down = _named(y, keys, "y") if y else next(iter(others), "scenario")
     across = _named(x, keys, "x") if x else next((key for key in keys if key != down), "scenario")
     places: dict[tuple[str, str], Mapping[str, str]] = {}
@@ -130,11 +130,7 @@ def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, s
 
 
 def _named(name: str, keys: Sequence[str], argument: str) -> str:
-    found = [key for key in keys if _matches(key, name)]
+    found = [key for key in keys if is_named(key, name)]
     if len(found) != 1:
         raise InputError(f"`{argument}` {name}: the runs don't differ in that", allowed=", ".join(keys))
     return found[0]
-
-
-def _matches(key: str, name: str) -> bool:
-    return key == name or key.endswith(f".{name}")

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from dlion_sim.recommend.candidates import Candidate
-from dlion_sim.recommend.goal import duration
 from dlion_sim.recommend.race import FINALISTS
 from dlion_sim.results.atomic import json_bytes, write
+from dlion_sim.results.numbers import duration
 
 FILE = "effort.json"
 _LEAST = 2

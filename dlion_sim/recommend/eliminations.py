@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dlion_sim.recommend.goal import Goal, duration, spent
+from dlion_sim.recommend.goal import Goal, spent
 from dlion_sim.recommend.observed import Estimate, Observed
-from dlion_sim.results.numbers import number
+from dlion_sim.results.numbers import duration, number
 
 _MIN_PROGRESS = 0.1
 """Minimum progress to the target for extrapolation."""

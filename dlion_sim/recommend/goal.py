@@ -7,17 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from dlion_sim.results.numbers import number
+from dlion_sim.errors import InputError
+from dlion_sim.results.numbers import duration, number
+from dlion_sim.scenario import Scenario, tariff
 
 _RELATIVE_TOLERANCE = 0.0005
 """Relative difference below which values are reported as equal."""
-_UNITS = ((86400.0, "d", 2), (3600.0, "h", 2), (60.0, "min", 2), (1.0, "s", 0))
-
-
-def duration(seconds: float) -> str:
-    """E.g. "45 s", "12.5 min" or "6 h": the largest unit of which there are at least two, down to seconds."""
-    size, unit, _ = next(each for each in _UNITS if seconds >= each[2] * each[0])
-    return f"{number(seconds / size)} {unit}"
 
 
 def spent(seconds: float, money: float, joined: str = " and ") -> str:
@@ -107,6 +102,21 @@ class Goal:
             return {"budget": self.budget, "asked_for": "the fastest within the budget"}
         what = "cheapest" if self.minimizes_money else "fastest"
         return {"deadline_seconds": self.deadline, "asked_for": f"the {what} within the deadline"}
+
+
+def own_goal(scenario: Scenario, given: Goal | None) -> Goal:
+    """The goal on the scenario's own machines: without prices always the fastest."""
+    if given is None:
+        if scenario.duration is None:
+            raise InputError("the scenario has no duration", allowed="`deadline` 6h, or duration: 6 h")
+        return Goal(deadline=scenario.duration, is_fastest=True)
+    if tariff(scenario) is not None:
+        return given
+    if given.deadline is None:
+        raise InputError(
+            "the machines have no prices", file="`budget`", allowed="`deadline` 6h, or a price: of each of the workers"
+        )
+    return replace(given, is_fastest=True)
 
 
 Item = TypeVar("Item")

@@ -10,10 +10,10 @@ from typing import Any
 from dlion_sim.analysis.statistics import Estimate as Interval
 from dlion_sim.analysis.statistics import mean_of, restricted_mean
 from dlion_sim.recommend.candidates import Candidate
-from dlion_sim.recommend.goal import Goal, duration
+from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.observed import Observed, estimate, leader
 from dlion_sim.recommend.race import Race
-from dlion_sim.results.numbers import number
+from dlion_sim.results.numbers import duration, number
 
 
 @dataclass(frozen=True)

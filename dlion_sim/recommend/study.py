@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -11,15 +12,14 @@ from typing import Literal
 from dlion_sim.errors import InputError
 from dlion_sim.recommend.candidates import VALIDATION, Candidate, Choices, Refused, candidates
 from dlion_sim.recommend.effort import Effort, fitted, read_effort, write_effort
-from dlion_sim.recommend.given import own_goal, scenario_of, target_of
-from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.goal import Goal, own_goal
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import options
 from dlion_sim.recommend.race import FINALISTS, Race, Start
 from dlion_sim.recommend.sensitivity import Counterfactual, counterfactuals
 from dlion_sim.results import FolderLock
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
-from dlion_sim.scenario import DURATION
+from dlion_sim.scenario import DURATION, Scenario, from_data
 from dlion_sim.sweep import Base, Estimate, Found, Job, Point, State, check, estimate, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
@@ -28,6 +28,33 @@ _FREE = "costs nothing, so no budget ends it"
 _BEYOND = 4.0
 """Maximum run time as a multiple of the bound, if no candidate is within it."""
 Device = Literal["auto", "cpu", "cuda"]
+
+
+def scenario_of(base: Base, *, own: bool = False) -> Scenario:
+    """The scenario of a base. Unless its `own` machines are used, they need no prices.
+
+    Raises InputError, which does not name the file.
+    """
+    if own:
+        return from_data(base.data, folder=base.file.parent)
+    data = copy.deepcopy(base.data)
+    with suppress(AttributeError, KeyError, TypeError):  # `from_data` reports what is wrong
+        for group in (group for cloud in data["cluster"]["clouds"] for group in cloud["workers"]):
+            if "instance" not in group:
+                group.setdefault("price", 0)
+    return from_data(data, folder=base.file.parent)
+
+
+def target_of(scenario: Scenario) -> float:
+    """The target's value. Raises InputError without one."""
+    target = scenario.target if scenario.target_accuracy is None else scenario.target_accuracy
+    if target is None:
+        raise InputError(
+            "there is no target",
+            path="target_accuracy",
+            allowed="`target_accuracy`, e.g. 80, or one in the scenario",
+        )
+    return target
 
 
 class Study:

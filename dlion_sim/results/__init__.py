@@ -2,14 +2,12 @@
 
 from dlion_sim.results.caveats import early_end, is_representative, note
 from dlion_sim.results.cost import Tariff, cost_of
-from dlion_sim.results.finding import find_runs, run_names
-from dlion_sim.results.folder_lock import FolderLock
 from dlion_sim.results.frames import Frames
 from dlion_sim.results.labels import headings, in_words, replaced_settings, scenario_label, system_label
 from dlion_sim.results.manifest import EvaluationSamples, environment
 from dlion_sim.results.names import clouds_of, participants
 from dlion_sim.results.reading import Run
-from dlion_sim.results.run_folder import free_folder
+from dlion_sim.results.run_folder import FolderLock, find_runs, free_folder, run_names
 from dlion_sim.results.summarize import SPENT, Ending, final_metric, summarize, time_to_target
 from dlion_sim.results.summary import Status
 from dlion_sim.results.tables import (

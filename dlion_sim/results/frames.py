@@ -12,12 +12,11 @@ from typing import Any
 import pandas as pd
 
 from dlion_sim.metric import ACCURACY
-from dlion_sim.results import availability
 from dlion_sim.results.caveats import note
-from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.labels import headings
 from dlion_sim.results.parameters import Settings, differing
 from dlion_sim.results.reading import Run
+from dlion_sim.results.run_folder import find_runs, run_names
 
 _OF_EVALUATIONS = [
     *("virtual_time", "wall_time", "worker", "worker_name", "worker_cloud", "iteration", "loss", "accuracy"),
@@ -174,7 +173,10 @@ def _summary(run: Run) -> dict[str, Any]:
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
             case "availability", dict():
-                row |= availability.columns(value)
+                up, computed = value.get("up"), value.get("computed")
+                row["up_share"] = sum(up) / len(up) if up else None
+                row["useful_share"] = value.get("useful", 0) / computed if computed else None
+                row |= {name: value.get(name, {}).get("mean") for name in ("to_notice", "to_join")}
             case "cost", dict():
                 row["cost"] = value["total"]
                 row |= {name: value[name] for name in ("energy_kwh", "co2_kg") if name in value}

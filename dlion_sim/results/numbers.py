@@ -1,4 +1,4 @@
-"""Numbers as people write them: thousands apart, no exponents, bytes in a fitting unit."""
+"""Numbers as people write them: thousands apart, no exponents, bytes and durations in a fitting unit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from dlion_sim.metric import ACCURACY, Metric
 
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+_TIMES = ((86400.0, "d", 2), (3600.0, "h", 2), (60.0, "min", 2), (1.0, "s", 0))
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -40,3 +41,9 @@ def in_bytes(count: float) -> str:
     """E.g. "1.35 GB"."""
     size, name = byte_unit(count)
     return f"{number(count / size)} {name}"
+
+
+def duration(seconds: float, digits: int = 3) -> str:
+    """E.g. "45 s", "12.5 min" or "6 h": the largest unit of which there are at least two, down to seconds."""
+    size, unit, _ = next(each for each in _TIMES if seconds >= each[2] * each[0])
+    return f"{number(seconds / size, digits)} {unit}"

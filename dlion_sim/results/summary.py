@@ -6,7 +6,6 @@ from typing import Annotated, Generic, Literal, Required, TypedDict, TypeVar
 
 import msgspec
 
-from dlion_sim.results.availability import Availability
 from dlion_sim.results.cost import Cost
 from dlion_sim.results.json_document import MOST, Fraction, Measured, Seconds, ShortText, TargetText
 from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
@@ -14,6 +13,46 @@ from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
 Status = Literal["completed", "interrupted", "failed"]
 
 T = TypeVar("T")
+
+
+class Delays(TypedDict):
+    """How long something took (s); None if it never happened."""
+
+    mean: Seconds | None
+    most: Seconds | None
+
+
+class Messages(TypedDict):
+    """Messages by outcome: all that were sent are delivered, cut, refused or, at the run's end, in transit."""
+
+    sent: Count
+    delivered: Count
+    cut: Count
+    """Lost with a participant or link, in a queue or in transit."""
+    refused: Count
+    """Sent to a lost participant before the sender detected it."""
+    under_way: Count
+
+
+class Availability(TypedDict, total=False):
+    """Availability of the participants, and the cost of outages."""
+
+    up: list[Fraction]
+    """The share of the run in which each worker's process ran."""
+    computed: Count
+    """Samples, with those of iterations that were lost with their worker."""
+    useful: Count
+    """Of these, those in a worker's state: not of lost iterations, nor from before all state was lost."""
+    lost_seconds: Seconds
+    """Computed in lost iterations."""
+    state_bytes: Count
+    """Transferred to joining workers."""
+    to_notice: Delays
+    """From a loss until a peer detects it."""
+    to_join: Delays
+    """From the start of a process until it is a member."""
+    messages: Messages
+    """Of simulations."""
 
 
 class PerWorker(TypedDict, total=False):

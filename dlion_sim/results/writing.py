@@ -13,11 +13,11 @@ import msgspec
 from dlion_sim.errors import InputError
 from dlion_sim.results import growing_table, run_folder
 from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
-from dlion_sim.results.folder_lock import FolderLock
 from dlion_sim.results.growing_table import GrowingTable
 from dlion_sim.results.json_document import check
 from dlion_sim.results.manifest import Manifest
 from dlion_sim.results.reading import Run
+from dlion_sim.results.run_folder import FolderLock
 from dlion_sim.results.summary import Status
 from dlion_sim.results.tables import TABLES, Row
 

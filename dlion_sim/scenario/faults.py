@@ -88,8 +88,7 @@ def as_input_error(
         cause = line.get("ctx", {}).get("error")
         same = cause.mistake if isinstance(cause, UnitError) and cause.mistake[1] else (fault.path, fault.problem)
         faults.setdefault(same, []).append(fault)
-    first, *further = map(_once, faults.values())
-    return InputError(first.problem, file=first.file, path=first.path, allowed=first.allowed, further=further)
+    return InputError.joined([*map(_once, faults.values())], most=len(faults))
 
 
 def _once(same: Sequence[InputError]) -> InputError:

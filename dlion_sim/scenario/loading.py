@@ -11,15 +11,13 @@ from typing import Any, get_args, get_origin
 from pydantic import ValidationError
 
 from dlion_sim.errors import InputError
+from dlion_sim.files import MANIFEST, SCENARIO
 from dlion_sim.scenario.faults import as_input_error
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.overrides import Override, copied, located, overridden, read_all
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.unread import check_read, unread
 from dlion_sim.yaml_text import MOST_BYTES, read_file, write_yaml
-
-RUN_FILE = "scenario.yaml"
-"""The resolved scenario in a run folder."""
 
 
 def load(path: str | Path, overrides: Sequence[str] = (), *, warn: Callable[[str], None] | None = None) -> Scenario:
@@ -36,7 +34,7 @@ def load(path: str | Path, overrides: Sequence[str] = (), *, warn: Callable[[str
     """
     path = Path(path)
     data = read_data(path)
-    of_run = path.name == RUN_FILE and (path.parent / "manifest.json").exists()
+    of_run = path.name == SCENARIO and (path.parent / MANIFEST).exists()
     scenario = from_data(data, overrides, folder=path.parent, file=path, of_run=of_run)
     if warn and not of_run and isinstance(data, dict):
         for keys, fault in unread(scenario, overridden(data, overrides)):
@@ -54,7 +52,7 @@ def read_data(path: Path) -> object:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from None
     if path.is_dir():
-        raise InputError("is a folder, not a scenario", file=path, allowed=f"a YAML file; of a run {path / RUN_FILE}")
+        raise InputError("is a folder, not a scenario", file=path, allowed=f"a YAML file; of a run {path / SCENARIO}")
     return read_file(path)
 
 
@@ -138,20 +136,24 @@ def elsewhere(key: str, where: str) -> str:
     """
     here = re.sub(r"\.\d+(?=\.)", ".*", f"{where}.{key}")
     sought = _OTHER_WORDS.get(key, key)
-    paths = sorted(
-        {path for name, path in _keys(Scenario, "", ()) if name == sought} - {here}, key=lambda path: path.count(".")
-    )
+    paths = [path for path in paths_of(sought) if path != here]
     return f"; there is {', '.join(paths[:_MOST])}" if paths else ""
 
 
-def _keys(model: type[Model], above: str, within: tuple[type[Model], ...]) -> Iterator[tuple[str, str]]:
-    """All keys below a part, with their paths."""
+def paths_of(key: str) -> list[str]:
+    """The paths in a scenario that end with a key, shallow ones first, with * for the entries of lists."""
+    found = (path for path in dict.fromkeys(_paths(Scenario, "", ())) if path == key or path.endswith(f".{key}"))
+    return sorted(found, key=lambda path: path.count("."))
+
+
+def _paths(model: type[Model], above: str, within: tuple[type[Model], ...]) -> Iterator[str]:
+    """The paths of all keys below a part."""
     for name, field in model.model_fields.items():
         key = field.alias or name
-        yield key, f"{above}{key}"
+        yield f"{above}{key}"
         for inner, entry in _parts(field.annotation, ""):
             if inner not in within:
-                yield from _keys(inner, f"{above}{key}{entry}.", (*within, inner))
+                yield from _paths(inner, f"{above}{key}{entry}.", (*within, inner))
 
 
 def _parts(annotation: Any, entry: str) -> Iterator[tuple[type[Model], str]]:

@@ -40,21 +40,28 @@ class MatrixFile(Model):
     """Unit of its numbers, e.g. Mbps, unless the file has it."""
 
 
-def read_csv(file: Path, unit: str | None) -> Measured:
-    """The bandwidths of a CSV file: a row for each sending cloud, a column for each receiving one, with headers.
+def read_bandwidths(path: Path, unit: str | None = None) -> Measured:
+    """The bandwidths in a CSV file, or in a folder of iperf3 results.
 
-    Cells are bandwidths, or numbers in `unit` or the unit at the end of the first cell. The diagonal is ignored; for an
-    empty cell or "-", the scenario's other settings apply.
+    A CSV file has a row for each sending cloud and a column for each receiving one, with headers. Cells are bandwidths,
+    or numbers in `unit` or the unit at the end of the first cell. The diagonal is ignored; for an empty cell or "-",
+    the scenario's other settings apply.
+
+    Each result is a file SENDER-to-RECEIVER.json, written by `iperf3 -J`. iperf3 counts received bytes without headers;
+    the path's bandwidth includes the headers.
 
     Raises:
-        RuleError: The file cannot be read, or a cell is not a bandwidth; with its line and column.
+        RuleError: A file cannot be read, or has something else; of a CSV file with its line and column.
     """
-    return _cells(file, unit, BANDWIDTH, _bandwidth)
+    return _results(path, _received) if path.is_dir() else _cells(path, unit, BANDWIDTH, _bandwidth)
 
 
-def read_rtt_csv(file: Path, unit: str | None) -> Rtts:
-    """Like `read_csv`, for round-trip times."""
-    return _cells(file, unit, DURATION, _duration)
+def read_rtts(path: Path, unit: str | None = None) -> Rtts:
+    """Like `read_bandwidths`, for round-trip times; of iperf3, the minimum that the sending kernel measured.
+
+    Larger ones include queues that the test itself filled. Only Linux senders report them.
+    """
+    return _results(path, _round_trip) if path.is_dir() else _cells(path, unit, DURATION, _duration)
 
 
 def _cells(
@@ -78,25 +85,6 @@ def _cells(
         if sender.strip():
             measured[sender.strip()] = row
     return measured
-
-
-def read_iperf3(folder: Path) -> Measured:
-    """The bandwidths in a folder of iperf3 results, each a file SENDER-to-RECEIVER.json written by `iperf3 -J`.
-
-    iperf3 counts received bytes without headers; the path's bandwidth includes the headers.
-
-    Raises:
-        RuleError: There is no result, a file has another name, or it is not of a successful TCP test.
-    """
-    return _results(folder, _received)
-
-
-def read_iperf3_rtts(folder: Path) -> Rtts:
-    """The round-trip times in iperf3 results (see `read_iperf3`): the minimum that the sending kernel measured.
-
-    Larger ones include queues that the test itself filled. Only Linux senders report them.
-    """
-    return _results(folder, _round_trip)
 
 
 def _results(folder: Path, read: Callable[[dict[str, Any], Path], Cell]) -> dict[str, dict[str, Cell]]:
@@ -193,8 +181,7 @@ def _read(
     info: ValidationInfo,
     *,
     quantity: Unit,
-    of_file: Callable[[Path, str | None], Mapping[str, Any]],
-    of_folder: Callable[[Path], Mapping[str, Any]],
+    read: Callable[[Path, str | None], Mapping[str, Any]],
 ) -> object:
     """The content of a file or folder in place of its name."""
     unit: str | None = None
@@ -211,14 +198,14 @@ def _read(
     path = Path((info.context or {}).get("folder", "")) / given
     if not path.exists():
         raise RuleError(f"matrix {path}: no such file or folder")
-    measured = of_folder(path) if path.is_dir() else of_file(path, unit)
+    measured = read(path, unit)
     return {sender: {**measured.get(sender, {}), **beside.get(sender, {})} for sender in [*measured, *beside]}
 
 
 BandwidthMatrix = Annotated[
     dict[str, dict[str, PathBandwidth]],
     BeforeValidator(
-        partial(_read, quantity=BANDWIDTH, of_file=read_csv, of_folder=read_iperf3),
+        partial(_read, quantity=BANDWIDTH, read=read_bandwidths),
         json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]],
     ),
 ]
@@ -227,7 +214,7 @@ BandwidthMatrix = Annotated[
 RttMatrix = Annotated[
     dict[str, dict[str, Duration]],
     BeforeValidator(
-        partial(_read, quantity=DURATION, of_file=read_rtt_csv, of_folder=read_iperf3_rtts),
+        partial(_read, quantity=DURATION, read=read_rtts),
         json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]],
     ),
 ]

@@ -10,8 +10,6 @@ from dlion_sim.errors import InputError
 from dlion_sim.scenario import SystemSpec, named
 from dlion_sim.sweep.points import Point
 
-_MAX_FAULTS = 10
-
 
 def check(points: Sequence[Point]) -> None:
     """Raise InputError for invalid scenarios or systems of points, with a fault for each invalid place."""
@@ -86,6 +84,4 @@ class _Faults:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._faults and kind is None:
-            first, *further = list(self._faults.values())[:_MAX_FAULTS]
-            further = [*first.further, *further]
-            raise InputError(first.problem, file=first.file, path=first.path, allowed=first.allowed, further=further)
+            raise InputError.joined([*self._faults.values()])

@@ -11,6 +11,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple
 
+from dlion_sim.results.numbers import duration
 from dlion_sim.scenario import Scenario
 from dlion_sim.sweep.job import fraction_done
 from dlion_sim.sweep.points import Point
@@ -32,6 +33,11 @@ class Estimate:
     seconds: float
     low: float
     high: float
+
+    @property
+    def text(self) -> str:
+        """E.g. "about 45 min (36 min to 56 min)"."""
+        return f"about {duration(self.seconds, 2)} ({duration(self.low, 2)} to {duration(self.high, 2)})"
 
 
 def estimate(

@@ -14,8 +14,6 @@ from dlion_sim.results.run_folder import SCENARIO, holds_run
 from dlion_sim.scenario import Scenario, load
 from dlion_sim.sweep.points import Point
 
-_MAX_FAULTS = 10
-
 
 class State(StrEnum):
     """State of a run."""
@@ -65,15 +63,7 @@ def survey(points: Sequence[Point], output: Path) -> dict[str, Found]:
         )
         faults.insert(0, refusal)
     if faults:
-        first_fault, *further = faults[:_MAX_FAULTS]
-        more = f" (and {len(faults) - _MAX_FAULTS} more)" if len(faults) > _MAX_FAULTS else ""
-        raise InputError(
-            first_fault.problem + more,
-            file=first_fault.file,
-            path=first_fault.path,
-            allowed=first_fault.allowed,
-            further=further,
-        )
+        raise InputError.joined(faults)
     return found
 
 

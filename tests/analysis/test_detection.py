@@ -1,12 +1,14 @@
 """How long it took to notice losses and returns, in two runs."""
 
+import json
 import math
 
 import pytest
 
 from dlion_sim.analysis import compare
-from dlion_sim.analysis.detection import max_difference
+from dlion_sim.analysis.fidelity import max_difference
 from dlion_sim.results import MembershipRow, MetricsRow, Run, RunWriter
+from dlion_sim.results.atomic import json_bytes
 
 
 def written(folder, *rows) -> Run:
@@ -60,7 +62,7 @@ def test_an_event_of_one_run_only_is_an_infinite_difference(tmp_path):
     fidelity = compare(written(tmp_path / "a", *killed()), written(tmp_path / "b", *killed()[:3]))
     assert fidelity.verdict["to_notice"] == 0
     assert math.isinf(fidelity.verdict["to_rejoin"])
-    assert fidelity.document["verdict"]["to_rejoin"] is None
+    assert json.loads(json_bytes(fidelity.document))["verdict"]["to_rejoin"] is None
 
 
 def test_without_outages_there_are_no_delays(tmp_path):

@@ -5,7 +5,7 @@ from numba import njit
 from rich.console import Console
 
 from dlion_sim.cli import progress
-from dlion_sim.cli.progress import Pace, in_words
+from dlion_sim.cli.progress import Pace
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY
 from dlion_sim.simulation import Progress
@@ -49,13 +49,6 @@ def test_short_and_quiet_runs_are_not_announced(clock, capsys):
     watched(clock, 0.2, duration="200 s")
     watched(clock, 0.02, duration="200 s", quiet=True)
     assert "about" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(1860, "31 min"), (10_000, "2.8 h"), (40_000, "11 h"), (500_000, "5.8 days")]
-)
-def test_times_in_words(seconds, words):
-    assert in_words(seconds) == words
 
 
 def test_compilation_is_reported_once(capsys):

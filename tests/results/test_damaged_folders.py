@@ -24,6 +24,7 @@ from dlion_sim.cli.comparison_table import comparison_table
 from dlion_sim.cli.fidelity_report import fidelity_report
 from dlion_sim.errors import InputError
 from dlion_sim.results import FolderLock, Run, RunWriter, find_runs
+from dlion_sim.results.atomic import json_bytes
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import streamed
 
@@ -211,7 +212,7 @@ def compared(run: Run, sound: Run, out: Path) -> None:
 
 def validated(run: Run, sound: Run, out: Path) -> None:
     fidelity = analysis.compare(sound, run)
-    json.dumps(fidelity.document, allow_nan=False)
+    json_bytes(fidelity.document)
     Console(file=io.StringIO()).print(fidelity_report(fidelity, sound, out))
 
 

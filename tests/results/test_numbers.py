@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.results.numbers import byte_unit, in_bytes, number, percent
+from dlion_sim.results.numbers import byte_unit, duration, in_bytes, number, percent
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,13 @@ from dlion_sim.results.numbers import byte_unit, in_bytes, number, percent
 )
 def test_a_number_has_no_exponent(value, written):
     assert number(value) == written
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"), [(1860, "31 min"), (10_000, "2.8 h"), (40_000, "11 h"), (500_000, "5.8 d")]
+)
+def test_a_duration_is_in_a_unit_that_fits(seconds, written):
+    assert duration(seconds, 2) == written
 
 
 def test_a_percentage_keeps_its_half():

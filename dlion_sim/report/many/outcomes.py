@@ -46,7 +46,7 @@ class Quantity:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     def display(self, estimate: Estimate) -> dict[str, Any]:
-        """An estimate for the page: `value`, `low` and `high` in the unit, None if unknown, `bound` and `text`."""
+        """An estimate for the page: `value`, `low` and `high` in the unit, NaN if unknown, `bound` and `text`."""
         value, low, high = (each / self.size for each in (estimate.value, estimate.low, estimate.high))
         text = ""
         if not math.isnan(value):
@@ -54,7 +54,7 @@ class Quantity:
             text = f"{estimate.bound} {self._written(value)}{half}".lstrip()
             if self.key == TIME and value == 0:
                 text = "before training"
-        return {"value": _known(value), "low": _known(low), "high": _known(high), "bound": estimate.bound, "text": text}
+        return {"value": value, "low": low, "high": high, "bound": estimate.bound, "text": text}
 
     def _written(self, value: float) -> str:
         return format(value, self.form) if self.form else number(value)
@@ -144,8 +144,3 @@ def reached(run: Run) -> float:
 
 def _most(found: Sequence[Outcome], key: str) -> float:
     return max((each[key].value for each in found if not math.isnan(each[key].value)), default=1.0)
-
-
-def _known(value: float) -> float | None:
-    """None for NaN, which JSON does not have."""
-    return None if math.isnan(value) else value

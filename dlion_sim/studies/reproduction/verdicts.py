@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dlion_sim.analysis import Group, duration_until, final, in_order
 from dlion_sim.analysis.curves import worker_deviation
+from dlion_sim.analysis.groups import is_named
 from dlion_sim.analysis.statistics import Duration, Estimate, mean_of, paired_p, ratio
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
@@ -96,17 +97,13 @@ def _sides(claim: Claim, groups: Sequence[Group]) -> Iterator[tuple[Group, Group
 
 def _has(group: Group, wanted: Mapping[str, str]) -> bool:
     return all(
-        any(_is_named(key, name) and group.labels[key] == value for key in group.labels)
+        any(is_named(key, name) and group.labels[key] == value for key in group.labels)
         for name, value in wanted.items()
     )
 
 
 def _other_labels(group: Group, named: set[str]) -> tuple[tuple[str, str], ...]:
-    return tuple((key, value) for key, value in group.labels.items() if not any(_is_named(key, name) for name in named))
-
-
-def _is_named(key: str, name: str) -> bool:
-    return key == name or key.endswith(f".{name}")
+    return tuple((key, value) for key, value in group.labels.items() if not any(is_named(key, name) for name in named))
 
 
 def _verdict(claim: Claim, where: str, one: Group, other: Group, target: float) -> Verdict:
