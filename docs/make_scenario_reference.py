@@ -124,7 +124,7 @@ def systems() -> Iterator[str]:
     yield SYSTEM
     yield table(
         ["system", "choices", "from"],
-        [[f"`{name}`", ", ".join(chosen(system)), system.source] for name, system in SYSTEMS.items()],
+        [[f"`{name}`", ", ".join(chosen(system)), system.source] for name, system in sorted(SYSTEMS.items())],
     )
     shown: list[str] = []
     for category, kinds in REGISTRY.items():

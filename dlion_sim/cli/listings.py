@@ -137,7 +137,7 @@ def systems() -> Listing:
 
     rows = [
         [name, *map(_written, system.choices.values()), system.topology.kind, system.source]
-        for name, system in SYSTEMS.items()
+        for name, system in sorted(SYSTEMS.items())
     ]
     yield Fitted(["system", *CATEGORIES, "topology", "from"], rows, title="Systems")
     for category, kinds in REGISTRY.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlion_sim.protocol.choices import Batching, Exchange, KnowledgeTransfer, Merge
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Contribution
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
 
 
@@ -45,3 +45,6 @@ class NoTransfer(KnowledgeTransfer):
 
     def merges(self) -> list[Merge]:
         return []
+
+
+SYSTEMS["baseline"] = Composition("Whole gradients to every peer, synchronously")

@@ -130,16 +130,21 @@ class Choice:
             return []
         return [Abort(f"{type(self).__name__} has a method 'lost' for peers, but none 'joined' for those that join")]
 
+    common: Sequence[Tensor] = ()
+    """Tensors that a joining worker needs, float32 [m] each: the same objects for ever, written in place."""
+
     def state(self) -> Sequence[Tensor]:
         """The state of this choice for a joining worker: float32 [m] each, with at most as many entries as the model.
 
         They are not written after this call. Their number and lengths are the same on all workers; an empty one may
-        become as long as the model.
+        become as long as the model. By default copies of `common`.
         """
-        return []
+        return [tensor.clone() for tensor in self.common]
 
     def take_over(self, tensors: Sequence[Tensor]) -> None:
         """Load the `state` of another worker's choice."""
+        for own, other in zip(self.common, tensors, strict=True):
+            own.copy_(other)
 
 
 class Batching(Choice, ABC):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from importlib import import_module
-from pkgutil import iter_modules
-from types import ModuleType
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from dlion_sim.protocol.choices import Batching, Choice, Exchange, KnowledgeTransfer, Synchronization
@@ -37,10 +34,10 @@ class Composition:
     """A named system: its source, and its four choices, each a kind and parameters other than its defaults."""
 
     source: str
-    batching: Mapping[str, Any]
-    exchange: Mapping[str, Any]
-    synchronization: Mapping[str, Any]
-    knowledge_transfer: Mapping[str, Any]
+    batching: Mapping[str, Any] = field(default_factory=lambda: {"kind": "fixed"})
+    exchange: Mapping[str, Any] = field(default_factory=lambda: {"kind": "full"})
+    synchronization: Mapping[str, Any] = field(default_factory=lambda: {"kind": "synchronous"})
+    knowledge_transfer: Mapping[str, Any] = field(default_factory=lambda: {"kind": "none"})
     topology: AnyTopology = field(default_factory=AllToAll)
 
     @property
@@ -48,16 +45,6 @@ class Composition:
         """The four by category."""
         return {category: getattr(self, category) for category in CATEGORIES}
 
-    def variant(self, source: str, **choices: Any) -> Composition:
-        """A copy with other choices, or another topology."""
-        return replace(self, source=source, **choices)
-
 
 SYSTEMS: dict[str, Composition] = {}
 """By name."""
-
-
-def discover(package: ModuleType) -> None:
-    """Import every file of a package, which registers its content."""
-    for module in iter_modules(package.__path__, f"{package.__name__}."):
-        import_module(module.name)

@@ -15,7 +15,7 @@ from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.exchange.parameter_server import Pulled, Push, ServedExchange, ServerParameters, ServerRule
 from dlion_sim.protocol.messages import MalformedMessageError, Message, Shapes, Stage
 from dlion_sim.protocol.quantization import Precision, are_encoded, check_encoded, decode, encode
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.scenario.system import ParameterServers
 
@@ -189,7 +189,7 @@ class AsyncLocalSgdExchange(ServedExchange):
         return min(max(sum(self._seconds) / len(self._seconds), _SHORTEST), _LONGEST)
 
 
-SYSTEMS["async_local_sgd"] = SYSTEMS["local_sgd"].variant(
+SYSTEMS["async_local_sgd"] = Composition(
     "Liu et al., 2024",
     exchange={"kind": "async_local_sgd"},
     synchronization={"kind": "asynchronous"},

@@ -17,7 +17,7 @@ from dlion_sim.protocol.exchange.hosted import Answer, HostedExchange, Sent
 from dlion_sim.protocol.exchange.streaming_diloco import Order, fragments_of
 from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.protocol.quantization import Precision, check_encoded, decode, encode
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import DENSE_ENTRY_BYTES, Incoming, LocalGradient, Outgoing
 
 
@@ -269,6 +269,6 @@ def merged(moved: list[Tensor], weights: list[float], is_plain: Tensor | None) -
     return torch.where(is_plain, mean, direction * (length / norm) if norm > 0 else direction)
 
 
-SYSTEMS["decoupled_diloco"] = SYSTEMS["diloco"].variant(
+SYSTEMS["decoupled_diloco"] = Composition(
     "Decoupled DiLoCo, 2026", exchange={"kind": "decoupled_diloco"}, synchronization={"kind": "asynchronous"}
 )

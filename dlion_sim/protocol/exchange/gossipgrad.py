@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlion_sim.protocol.choices import Exchange
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 from dlion_sim.streams import stream
 
@@ -45,4 +45,4 @@ class GossipGradientExchange(Exchange):
         return int(circle[(circle.index(self.setup.worker) + direction * 2**exponent) % workers])
 
 
-SYSTEMS["gossipgrad"] = SYSTEMS["baseline"].variant("Daily et al., 2018", exchange={"kind": "gossipgrad"})
+SYSTEMS["gossipgrad"] = Composition("Daily et al., 2018", exchange={"kind": "gossipgrad"})

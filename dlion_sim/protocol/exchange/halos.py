@@ -15,7 +15,7 @@ from dlion_sim.protocol.exchange.async_local_sgd import DelayedNesterov, Movemen
 from dlion_sim.protocol.exchange.hosted import Answer, HostedExchange, Sent
 from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.protocol.quantization import Precision, check_encoded, encode
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 
 
@@ -225,7 +225,7 @@ class _Server:
         self.asked, self.updates, self.samples = None, 0, 0
 
 
-SYSTEMS["halos"] = SYSTEMS["local_sgd"].variant(
+SYSTEMS["halos"] = Composition(
     "Hierarchical asynchronous local SGD, ICML'25",
     exchange={"kind": "halos"},
     synchronization={"kind": "asynchronous"},

@@ -46,6 +46,7 @@ class HostedExchange(Exchange):
         """The members."""
         self.start = setup.replica.parameters.clone()
         """The parameters [P] that its server last sent, and movements begin with."""
+        self.common = (self.start,)
         self._dropped = 0.0
 
     def host(self, workers: Collection[int]) -> int:
@@ -61,12 +62,8 @@ class HostedExchange(Exchange):
         self.there.add(peer)
         return []
 
-    def state(self) -> Sequence[Tensor]:
-        """What its server last sent: the movement since then is this worker's own."""
-        return [self.start.clone()]
-
     def take_over(self, tensors: Sequence[Tensor]) -> None:
-        self.start.copy_(tensors[0])
+        super().take_over(tensors)
         self.setup.replica.write(0, self.start)
 
     def drop(self, samples: float) -> None:

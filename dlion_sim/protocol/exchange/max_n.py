@@ -16,7 +16,7 @@ from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.selection import Ranking, ranked
 from dlion_sim.protocol.exchange.sorting import SortedRanking
 from dlion_sim.protocol.link_monitor import Source
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import (
     DENSE_ENTRY_BYTES,
     HEADER_BYTES,
@@ -129,3 +129,13 @@ class MaxNExchange(Exchange):
         if self.parameters.below_n_min == "skip":
             return [threshold if threshold <= floor else _NOTHING for threshold in ranking.thresholds(counts)]
         return [min(threshold, floor) for threshold in ranking.thresholds(counts)]
+
+
+# Which synchronization its results used is not known; a bound of 5 works everywhere.
+SYSTEMS["dlion"] = Composition(
+    "Hong & Chandra, HPDC'21",
+    batching={"kind": "weighted_dynamic"},
+    exchange={"kind": "max_n"},
+    synchronization={"kind": "bounded_staleness", "staleness": 5},
+    knowledge_transfer={"kind": "direct"},
+)

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dlion_sim.protocol.exchange.groups import GroupExchange
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.streams import stream
 
 Cells = npt.NDArray[np.intp]
@@ -89,4 +89,4 @@ def _dealt(before: Cells, axis: int, side: int, rng: np.random.Generator) -> Cel
     return cells
 
 
-SYSTEMS["moshpit"] = SYSTEMS["local_sgd"].variant("Ryabinin et al., NeurIPS'21", exchange={"kind": "moshpit"})
+SYSTEMS["moshpit"] = Composition("Ryabinin et al., NeurIPS'21", exchange={"kind": "moshpit"})

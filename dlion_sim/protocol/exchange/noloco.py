@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.exchange.groups import GroupExchange
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.streams import stream
 
 
@@ -39,24 +39,15 @@ class NoLoCoExchange(GroupExchange):
         self._start = setup.replica.parameters.clone()
         """phi."""
         self._momentum = torch.zeros_like(self._start)
+        self.common = self._start, self._momentum
 
     def next_start(self, mean: Tensor) -> Tensor:
-        """phi after the outer step."""
         rate, momentum = self.parameters.outer_learning_rate, self.parameters.outer_momentum
         self._momentum.mul_(momentum).add_(mean - self._start, alpha=rate)
         self._start += self._momentum
         return self._start
 
-    def state(self) -> Sequence[Tensor]:
-        """phi and m."""
-        return [self._start.clone(), self._momentum.clone()]
-
-    def take_over(self, tensors: Sequence[Tensor]) -> None:
-        for own, other in zip((self._start, self._momentum), tensors, strict=True):
-            own.copy_(other)
-
     def group(self, number: int) -> Sequence[int]:
-        """Drawn for this exchange."""
         workers, me = self.setup.workers, self.setup.worker
         groups = max(1, workers // self.parameters.group)
         iteration = number * self.parameters.period - 1
@@ -65,4 +56,4 @@ class NoLoCoExchange(GroupExchange):
         return [worker for worker in shuffled[place::groups] if worker != me]
 
 
-SYSTEMS["noloco"] = SYSTEMS["diloco"].variant("Kolehmainen et al., 2025", exchange={"kind": "noloco"})
+SYSTEMS["noloco"] = Composition("Kolehmainen et al., 2025", exchange={"kind": "noloco"})

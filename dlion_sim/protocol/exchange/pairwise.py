@@ -11,8 +11,9 @@ from torch import Tensor
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.messages import Body, Channel, MalformedMessageError, Message, Shapes, Stage, is_whole
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
+from dlion_sim.scenario.system import Bipartite
 
 ACTIVE = 0
 """The side whose workers ask."""
@@ -126,3 +127,11 @@ class PairwiseExchange(Exchange):
             self.setup.replica.write(0, self.setup.replica.parameters + self._move)
             self._move.zero_()
         return averages
+
+
+SYSTEMS["adpsgd"] = Composition(
+    "Lian et al., ICML'18",
+    exchange={"kind": "pairwise"},
+    synchronization={"kind": "asynchronous"},
+    topology=Bipartite(),
+)

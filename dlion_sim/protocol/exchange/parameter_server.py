@@ -25,8 +25,9 @@ from dlion_sim.protocol.messages import (
     Stage,
     is_one,
 )
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
+from dlion_sim.scenario.system import ParameterServers
 
 
 class Push(Body, frozen=True, array_like=True):
@@ -168,3 +169,8 @@ class ParameterServerExchange(ServedExchange):
             for server, (begin, end) in self.stretches.items()
         ]
         return Outgoing(None, messages)
+
+
+SYSTEMS["parameter_server"] = Composition(
+    "Li et al., OSDI'14", exchange={"kind": "parameter_server"}, topology=ParameterServers()
+)

@@ -9,8 +9,9 @@ from pydantic import Field
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Message, Mixed
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
+from dlion_sim.scenario.system import Ring
 
 
 @register("exchange", "parameters")
@@ -88,3 +89,6 @@ class ParameterExchange(Exchange):
             own_weight / total, ((self._latest[peer].tensors[0], weight / total) for peer, weight in peers.items())
         )
         return len(peers)
+
+
+SYSTEMS["dpsgd"] = Composition("Lian et al., NeurIPS'17", exchange={"kind": "parameters"}, topology=Ring())

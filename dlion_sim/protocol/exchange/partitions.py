@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import DENSE_ENTRY_BYTES, LocalGradient, Outgoing
 
 Stretch = tuple[int, int]
@@ -157,3 +157,8 @@ def _greedy(sizes: Sequence[int], bound: int) -> list[Stretch]:
             begin = end
         end += size
     return [*stretches, (begin, end)]
+
+
+SYSTEMS["ako"] = Composition(
+    "Watcharapichat et al., SoCC'16", exchange={"kind": "partitions"}, synchronization={"kind": "asynchronous"}
+)

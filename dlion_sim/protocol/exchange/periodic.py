@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import ClassVar, Literal, Self, cast
 
 import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Abort, Action
 from dlion_sim.protocol.exchange.ring_sum import BROKEN, CANNOT_JOIN, Chunk, RingSum
 from dlion_sim.protocol.messages import HALVES, Body, Contribution, Message, Mixed, Shapes, Stage, is_one
 from dlion_sim.protocol.quantization import FLOATS, Float, Precision, are_encoded, check_encoded, decode, encode
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
 
@@ -90,6 +91,7 @@ class LocalSgdExchange(Exchange):
         self.receives = (MovedChunk,) if is_ring else (self._sends,)
         self._start = setup.replica.parameters.clone() if self._sends is Moved else torch.empty(0)
         """Where the period began, if movements from there are sent."""
+        self.common = (self._start,) if self._sends is Moved else ()
 
     @classmethod
     def needs_lockstep(cls, parameters: Parameters) -> str | None:
@@ -131,14 +133,6 @@ class LocalSgdExchange(Exchange):
         """It counts in the next exchange."""
         return [Abort(f"{CANNOT_JOIN}; {_INSTEAD}")] if self._ring else []
 
-    def state(self) -> Sequence[torch.Tensor]:
-        """Where the period began."""
-        return [self._start.clone()] if self._sends is Moved else []
-
-    def take_over(self, tensors: Sequence[torch.Tensor]) -> None:
-        for start in tensors:
-            self._start.copy_(start)
-
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Step; at the end of a period, send parameters or movements."""
         replica = self.setup.replica
@@ -171,7 +165,7 @@ class LocalSgdExchange(Exchange):
         self._begin_period(mean if self._sends is Mixed else self._start - mean)
         return len(updates) - 1
 
-    def _begin_period(self, mean: torch.Tensor) -> None:
+    def _begin_period(self, mean: Tensor) -> None:
         """Begin a period, given the mean of all workers' parameters [P]."""
         start = self._next_start(mean)
         self.setup.replica.merge(start, 1.0)
@@ -181,7 +175,7 @@ class LocalSgdExchange(Exchange):
     def _ends_period(self, iteration: int) -> bool:
         return (iteration + 1) % self.parameters.period == 0
 
-    def _next_start(self, mean: torch.Tensor) -> torch.Tensor:
+    def _next_start(self, mean: Tensor) -> Tensor:
         """The parameters [P] of the next period, given the mean of all workers'."""
         return mean
 
@@ -205,32 +199,30 @@ class DiLoCoExchange(LocalSgdExchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._start = setup.replica.parameters.clone()
-        self._outer = self._optimizer()
+        self._momentum = torch.empty(0)
+        """[P] from the first outer step on."""
 
-    def _optimizer(self) -> torch.optim.Optimizer:
-        rate, momentum = self.parameters.outer_learning_rate, self.parameters.outer_momentum
-        return torch.optim.SGD([self._start], lr=rate, momentum=momentum, nesterov=momentum > 0)
+    def state(self) -> Sequence[Tensor]:
+        return [self._start.clone(), self._momentum.clone()]
 
-    def state(self) -> Sequence[torch.Tensor]:
-        """Where the period began, and the outer momentum."""
-        momentum = self._outer.state[self._start].get("momentum_buffer")
-        return [self._start.clone(), torch.empty(0) if momentum is None else momentum.clone()]
-
-    def take_over(self, tensors: Sequence[torch.Tensor]) -> None:
+    def take_over(self, tensors: Sequence[Tensor]) -> None:
         start, momentum = tensors
         self._start.copy_(start)
-        if len(momentum):
-            self._outer.state[self._start]["momentum_buffer"] = momentum.to(self._start.device, copy=True)
+        self._momentum = momentum.to(self._start.device, copy=True)
 
-    def _next_start(self, mean: torch.Tensor) -> torch.Tensor:
-        self._start.grad = self._start - mean
-        self._outer.step()
+    def _next_start(self, mean: Tensor) -> Tensor:
+        if not len(self._momentum):
+            self._momentum = torch.zeros_like(self._start)
+        rate, factor = self.parameters.outer_learning_rate, self.parameters.outer_momentum
+        nesterov(self._start, self._momentum, self._start - mean, rate, factor)
         return self._start
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_outer": self._outer.state_dict()}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._outer = self._optimizer()
-        self._outer.load_state_dict(state["_outer"])
+def nesterov(start: Tensor, momentum: Tensor, gradient: Tensor, rate: float, factor: float) -> None:
+    """A step of `start` [m] with Nesterov's momentum [m], both of which are written."""
+    momentum.mul_(factor).add_(gradient)
+    start.add_(gradient.add(momentum, alpha=factor), alpha=-rate)
+
+
+SYSTEMS["local_sgd"] = Composition("Stich, ICLR'19", exchange={"kind": "local_sgd"})
+SYSTEMS["diloco"] = Composition("Douillard et al., 2023", exchange={"kind": "diloco"})

@@ -12,7 +12,7 @@ from dlion_sim.protocol.events import Abort, Action
 from dlion_sim.protocol.exchange.partitions import Stretch
 from dlion_sim.protocol.exchange.ring_sum import BROKEN, CANNOT_JOIN, Chunk, RingSum
 from dlion_sim.protocol.messages import Count, Message, Shapes, Stage, is_one
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import DENSE_ENTRY_BYTES, Incoming, LocalGradient, Outgoing
 from dlion_sim.scenario.units import Size
 
@@ -120,3 +120,8 @@ def _buckets(sizes: Sequence[int], least_bytes: float, workers: int) -> Iterator
             end = begin
     if end:
         yield 0, end
+
+
+SYSTEMS["ring_allreduce"] = Composition(  # The exchange is its own barrier.
+    "Patarasuk & Yuan, 2009", exchange={"kind": "ring_allreduce"}, synchronization={"kind": "asynchronous"}
+)

@@ -10,7 +10,7 @@ from torch import Tensor
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.messages import Contribution, Shapes, Stage, is_whole
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.scenario.system import Exponential
 
@@ -82,4 +82,4 @@ class PushSumExchange(Exchange):
         return (self.setup.worker + direction * distance) % self.setup.workers
 
 
-SYSTEMS["sgp"] = SYSTEMS["baseline"].variant("Assran et al., ICML'19", exchange={"kind": "sgp"}, topology=Exponential())
+SYSTEMS["sgp"] = Composition("Assran et al., ICML'19", exchange={"kind": "sgp"}, topology=Exponential())

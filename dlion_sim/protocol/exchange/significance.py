@@ -13,7 +13,7 @@ from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.selection import indices_of
 from dlion_sim.protocol.messages import Body, Contribution, Count, Message, Shapes, is_one
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update, dense_is_smaller
 
 
@@ -123,3 +123,10 @@ class SignificanceExchange(Exchange):
                 return self.setup.replica.decay
             case _:
                 return 1.0
+
+
+SYSTEMS["gaia"] = Composition(  # Sparse in data, synchronous in clocks.
+    "Hsieh et al., NSDI'17",
+    exchange={"kind": "significance"},
+    synchronization={"kind": "bounded_staleness", "staleness": 0},
+)

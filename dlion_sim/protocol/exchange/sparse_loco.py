@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +10,8 @@ from pydantic import Field
 from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Shapes, Stage
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
 CHUNK = 4096
@@ -62,6 +60,7 @@ class SparseLoCoExchange(Exchange):
         super().__init__(parameters, setup)
         self._start = setup.replica.parameters.clone()
         self._residual = torch.zeros_like(self._start)
+        self.common = (self._start,)
 
     @classmethod
     def needs_lockstep(cls, parameters: Parameters) -> str:
@@ -76,10 +75,6 @@ class SparseLoCoExchange(Exchange):
         if (update.body.iteration + 1) % self.parameters.period:
             raise MalformedMessageError("a movement in an iteration in which none is sent")
         unpack(update.tensors, self.setup.replica.layout.size, self.parameters.density)
-
-    def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It counts from its first contribution on."""
-        return []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Step; at the end of a period, send a part of the movement."""
@@ -101,13 +96,6 @@ class SparseLoCoExchange(Exchange):
         if updates:
             self.setup.replica.write(0, self._start)
         return len(incoming.received)
-
-    def state(self) -> Sequence[Tensor]:
-        """Where the period began."""
-        return [self._start.clone()]
-
-    def take_over(self, tensors: Sequence[Tensor]) -> None:
-        self._start.copy_(tensors[0])
 
     def _values(self, update: Update) -> Tensor:
         values = unpack(update.tensors, self.setup.replica.layout.size, self.parameters.density)
@@ -158,4 +146,4 @@ def _counts(size: int, density: float) -> np.ndarray:
     return np.maximum(1, np.round(lengths * density)).astype(np.int64)
 
 
-SYSTEMS["sparse_loco"] = SYSTEMS["diloco"].variant("Sarfi et al., 2025", exchange={"kind": "sparse_loco"})
+SYSTEMS["sparse_loco"] = Composition("Sarfi et al., 2025", exchange={"kind": "sparse_loco"})

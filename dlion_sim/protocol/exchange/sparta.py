@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange
 from dlion_sim.protocol.messages import Contribution, Stage
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.streams import stream
 
@@ -60,4 +60,4 @@ class SpartaExchange(Exchange):
         return torch.from_numpy(chosen).to(self.setup.replica.parameters.device)
 
 
-SYSTEMS["sparta"] = SYSTEMS["baseline"].variant("EXO Labs, 2025", exchange={"kind": "sparta"})
+SYSTEMS["sparta"] = Composition("EXO Labs, 2025", exchange={"kind": "sparta"})

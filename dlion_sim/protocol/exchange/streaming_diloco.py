@@ -17,10 +17,10 @@ from torch import Tensor
 from dlion_sim.errors import InputError
 from dlion_sim.learning.flat import Layout
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.events import Action
+from dlion_sim.protocol.exchange.periodic import nesterov
 from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Shapes, Stage
 from dlion_sim.protocol.quantization import Precision, are_encoded, check_encoded, decode, encode
-from dlion_sim.protocol.systems import SYSTEMS, register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
 Order = Literal["strided", "sequential", "balanced"]
@@ -98,6 +98,7 @@ class StreamingDiLoCoExchange(Exchange):
         """What was sent in an iteration, by sender, until it is used."""
         self._sums, self._counts = torch.zeros_like(start), torch.zeros(count)
         """Sums [P] and numbers [fragments] of contributions that are in a state taken over."""
+        self.common = self._start, self._momentum, self._sums, self._counts
 
     @classmethod
     def needs_lockstep(cls, parameters: Parameters) -> str:
@@ -115,10 +116,6 @@ class StreamingDiLoCoExchange(Exchange):
         if steps % self._interval:
             raise MalformedMessageError("a fragment in an iteration in which none is sent")
         check_encoded(update.tensors, self.parameters.precision, len(self._entries(steps)))
-
-    def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It counts from its first contribution on."""
-        return []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Step; send the fragment whose outer step is `delay` iterations later."""
@@ -163,10 +160,7 @@ class StreamingDiLoCoExchange(Exchange):
         self._sums[entries], self._counts[fragment] = 0.0, 0
         start, momentum = self._start[entries], self._momentum[entries]
         gradient = start - mean if self._sends_parameters else mean
-        momentum.mul_(self.parameters.outer_momentum).add_(gradient)
-        start.add_(
-            gradient.add(momentum, alpha=self.parameters.outer_momentum), alpha=-self.parameters.outer_learning_rate
-        )
+        nesterov(start, momentum, gradient, self.parameters.outer_learning_rate, self.parameters.outer_momentum)
         self._start[entries], self._momentum[entries] = start, momentum
         parameters = self.setup.replica.parameters.clone()
         parameters[entries] = torch.lerp(start, parameters[entries], self.parameters.alpha)
@@ -181,10 +175,6 @@ class StreamingDiLoCoExchange(Exchange):
                 sums[self._entries(steps)] += value
                 counts[self._number(steps)] += 1
         return [self._start.clone(), self._momentum.clone(), sums, counts]
-
-    def take_over(self, tensors: Sequence[Tensor]) -> None:
-        for own, other in zip((self._start, self._momentum, self._sums, self._counts), tensors, strict=True):
-            own.copy_(other)
 
     def _take(self, update: Update) -> None:
         steps = update.body.iteration + 1 + self._delay
@@ -233,4 +223,4 @@ def _balanced(layout: Layout, numbers: np.ndarray, count: int) -> np.ndarray:
     return fragments
 
 
-SYSTEMS["streaming_diloco"] = SYSTEMS["diloco"].variant("Douillard et al., 2025", exchange={"kind": "streaming_diloco"})
+SYSTEMS["streaming_diloco"] = Composition("Douillard et al., 2025", exchange={"kind": "streaming_diloco"})

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from dlion_sim.protocol.choices import Due, Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.messages import Body, Message
-from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.synchronization.policies import BoundedStaleness
 
 
@@ -110,3 +110,7 @@ class HopSynchronization(BoundedStaleness):
         assert isinstance(message.body, Token)
         self.tokens[message.sender] += message.body.count
         return []
+
+
+# Exchanging gradients, as in DLion's comparison, where the original exchanges parameters.
+SYSTEMS["hop"] = Composition("Luo et al., ASPLOS'19", synchronization={"kind": "hop"})
