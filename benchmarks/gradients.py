@@ -28,7 +28,7 @@ from benchmarks.measuring import options, ratio, table
 from dlion_sim.learning import Dataset, build
 from dlion_sim.learning.datasets import NormalisedImages
 from dlion_sim.learning.datasets.registry import DATASETS
-from dlion_sim.learning.memory import kept_memory
+from dlion_sim.learning.process import kept_memory
 from dlion_sim.learning.tasks import Classification
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.simulate import simulate

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.measuring import options, ratio, table
 from dlion_sim.learning import Layout, build
-from dlion_sim.learning.memory import kept_memory
+from dlion_sim.learning.process import kept_memory
 from dlion_sim.protocol.exchange.selection import Ranking
 
 LINKS_MBPS = (100, 50, 35, 20, 10)

@@ -11,7 +11,7 @@ from torch import nn
 from dlion_sim.errors import InputError
 from dlion_sim.learning import Dataset, Layout, load, model_for, own_dataset, own_model, training_flops
 from dlion_sim.learning.lora import adapted, load_base
-from dlion_sim.learning.randomness import seeded
+from dlion_sim.learning.process import seeded
 from dlion_sim.metric import ACCURACY
 from dlion_sim.own_code import function, is_reference
 from dlion_sim.scenario import CORE_FLOPS, Lora, Scenario, Workload, named

@@ -1,12 +1,11 @@
 """Learning: models, datasets and their partitions, flat parameters, gradients and scores. No time, no workers."""
 
-from dlion_sim.learning.batches import BatchSampler
+from dlion_sim.learning.batches import BatchSampler, Newest, Reservoir
 from dlion_sim.learning.datasets import Dataset, load, own_dataset
 from dlion_sim.learning.evaluation import Evaluator
 from dlion_sim.learning.flat import Layout, flatten
 from dlion_sim.learning.fused import FusedGradientExecutor, gradient_executor
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
-from dlion_sim.learning.keeping import Newest, Reservoir
 from dlion_sim.learning.layers import Kernels, usable_kernels
 from dlion_sim.learning.models import build, model_for, own_model, training_flops
 from dlion_sim.learning.moment import Moment

@@ -1,9 +1,10 @@
-"""Drawing batches of a worker's samples."""
+"""Drawing batches of a worker's samples, and keeping those of a stream."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from dlion_sim.learning.partition import Indices
 
 
 class BatchSampler:
@@ -12,12 +13,12 @@ class BatchSampler:
     A batch may begin in one epoch and end in the next. State is plain data: a sampler can be pickled.
     """
 
-    def __init__(self, shard: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
+    def __init__(self, shard: Indices, rng: np.random.Generator) -> None:
         self.shard = shard
         self._rng = rng
         self._rest = rng.permutation(shard)
 
-    def take(self, size: int) -> npt.NDArray[np.int64]:
+    def take(self, size: int) -> Indices:
         """The next `size` sample indices. Raises ValueError unless 1 <= size <= samples of the shard."""
         if not 1 <= size <= len(self.shard):
             raise ValueError(f"a batch of {size} samples cannot be taken from a shard of {len(self.shard)}")
@@ -26,3 +27,38 @@ class BatchSampler:
             epoch = self._rng.permutation(self.shard)
             batch, self._rest = np.concatenate([batch, epoch[:missing]]), epoch[missing:]
         return batch
+
+
+class Newest:
+    """Keeps the newest samples, `most` of them at most; None: all."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self.samples: Indices = np.empty(0, np.int64)
+        """The kept samples, in the order of arrival."""
+
+    def add(self, samples: Indices) -> None:
+        """Add arrivals, in this order."""
+        kept = np.concatenate([self.samples, samples])
+        self.samples = kept if self._most is None else kept[-self._most :]
+
+
+class Reservoir:
+    """Keeps `size` samples, each arrival with equal probability (Vitter, TOMS 1985, algorithm R)."""
+
+    def __init__(self, size: int, rng: np.random.Generator) -> None:
+        self._size = size
+        self._rng = rng
+        self._seen = 0
+        self.samples: Indices = np.empty(0, np.int64)
+        """The kept samples, in no order."""
+
+    def add(self, samples: Indices) -> None:
+        """Add arrivals, in this order."""
+        room = self._size - len(self.samples)
+        self.samples, later = np.concatenate([self.samples, samples[:room]]), samples[room:]
+        # The t-th arrival takes a random one of t places, if that is in the reservoir; the last one stays.
+        places = self._rng.integers(0, np.arange(self._seen + len(samples) - len(later), self._seen + len(samples)) + 1)
+        taken = places < self._size
+        self.samples[places[taken]] = later[taken]
+        self._seen += len(samples)

@@ -14,8 +14,7 @@ from torch import nn
 
 from dlion_sim.learning.accelerator import is_accelerator
 from dlion_sim.learning.layers import Kernels, with_kernels
-from dlion_sim.learning.memory import kept_memory
-from dlion_sim.learning.process import exact_cuda
+from dlion_sim.learning.process import exact_cuda, kept_memory
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from dlion_sim.errors import InputError
@@ -16,6 +19,12 @@ from dlion_sim.learning import accelerator
 
 Device = Literal["auto", "cpu", "cuda"]
 """Device of gradients; auto: a GPU if there is one."""
+
+# Of glibc's malloc.h.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_ALL = 2**31 - 1
+_MOST_BY_ITSELF = 2**25
+"""The library's own maximum of the second threshold (twice that of the first one), and of versions before 2.35."""
 
 
 def device_named(device: Device) -> torch.device:
@@ -83,6 +92,48 @@ def frozen_objects() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the global generators of torch (on the CPU), numpy and Python within the block, and restore them."""
+    python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        # Not torch.manual_seed, which would seed the accelerators too.
+        torch.default_generator.manual_seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(of_numpy)  # noqa: NPY002
+
+
+@while_needed
+@contextmanager
+def kept_memory() -> Iterator[None]:
+    """The C library (glibc) keeps freed memory within the block, in place of returning it to the system.
+
+    Otherwise each large, short-lived tensor of a gradient gets pages that the system has to clear, and that are in no
+    cache. After the block, free memory is returned, and the thresholds are at the library's own maximum: their former
+    values cannot be read.
+    """
+    try:
+        library = ctypes.CDLL(None)
+        mallopt, trim = library.mallopt, library.malloc_trim
+    except (AttributeError, OSError, TypeError):
+        yield
+        return
+    if not mallopt(_MMAP_THRESHOLD, _ALL):
+        mallopt(_MMAP_THRESHOLD, _MOST_BY_ITSELF)
+    mallopt(_TRIM_THRESHOLD, _ALL)
+    try:
+        yield
+    finally:
+        mallopt(_MMAP_THRESHOLD, _MOST_BY_ITSELF)
+        mallopt(_TRIM_THRESHOLD, 2 * _MOST_BY_ITSELF)
+        trim(0)
 
 
 @while_needed

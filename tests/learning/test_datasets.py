@@ -16,8 +16,7 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning import Dataset, load
-from dlion_sim.learning.datasets import cifar10 as cifar10_module
-from dlion_sim.learning.datasets import cifar100 as cifar100_module
+from dlion_sim.learning.datasets import cifar
 from dlion_sim.learning.datasets.source import Source
 from dlion_sim.learning.tasks import Classification
 
@@ -199,7 +198,7 @@ def test_no_network(tmp_path, monkeypatch):
 def test_halved_images_are_means_of_four_pixels(monkeypatch):
     images = torch.randint(0, 256, (5, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     whole = Dataset(images, torch.zeros(5), images[:2], torch.zeros(2), Classification(10))
-    monkeypatch.setattr(cifar10_module, "cifar10", lambda: whole)
+    monkeypatch.setattr(cifar, "cifar10", lambda: whole)
     halved = load("cifar10_halved")
     means = torch.nn.functional.avg_pool2d(images.float(), 2)
     assert (halved.train_inputs.dtype, halved.train_inputs.shape) == (torch.uint8, (5, 3, 16, 16))
@@ -210,7 +209,7 @@ def test_halved_images_are_means_of_four_pixels(monkeypatch):
 def test_unit_images_go_from_0_to_1(monkeypatch):
     images = torch.tensor([0, 51, 255], dtype=torch.uint8).reshape(1, 3, 1, 1)
     whole = Dataset(images, torch.zeros(1), images, torch.zeros(1), Classification(10))
-    monkeypatch.setattr(cifar10_module, "cifar10", lambda: whole)
+    monkeypatch.setattr(cifar, "cifar10", lambda: whole)
     unit = load("cifar10_unit")
     assert unit.transform(unit.train_inputs).flatten().tolist() == pytest.approx([0.0, 0.2, 1.0])
 
@@ -224,14 +223,14 @@ def test_cifar100_is_read_by_its_fine_labels(tmp_path, monkeypatch):
         labels = {b"fine_labels": [*range(count)], b"coarse_labels": [0] * count}
         (folder / name).write_bytes(pickle.dumps({b"data": images, **labels}))
     md5 = {file.name: hashlib.md5(file.read_bytes()).hexdigest() for file in folder.iterdir()}
-    published = cifar100_module.CIFAR100
-    monkeypatch.setattr(cifar100_module, "CIFAR100", replace(published, md5=md5))
+    published = cifar.CIFAR100
+    monkeypatch.setattr(cifar, "CIFAR100", replace(published, md5=md5))
     monkeypatch.setenv("DLION_DATA", str(tmp_path))
     dataset = load("cifar100")
     assert (dataset.name, dataset.input_shape, dataset.task.outputs) == ("cifar100", (3, 32, 32), 100)
     assert dataset.train_targets.tolist() == [0, 1, 2, 3, 4, 5]
     assert dataset.test_inputs.flatten(1)[1].tolist() == [number % 256 for number in range(3072, 6144)]
-    monkeypatch.setattr(cifar100_module, "CIFAR100", published)
+    monkeypatch.setattr(cifar, "CIFAR100", published)
     monkeypatch.setattr("pickle.loads", lambda *_, **__: pytest.fail("unpickled"))
     with pytest.raises(InputError, match="train: is truncated or altered"):
         load("cifar100")

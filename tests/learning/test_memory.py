@@ -10,7 +10,7 @@ PROGRAM = """
 import resource, sys
 import torch
 from contextlib import nullcontext
-from dlion_sim.learning.memory import kept_memory
+from dlion_sim.learning.process import kept_memory
 
 def use():
     for size in (1, 5, 3, 8, 2, 13):

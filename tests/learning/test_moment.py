@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dlion_sim.learning import Evaluator, Layout, Moment, Replica, flatten, model_for
-from dlion_sim.learning.datasets.digits import digits
+from dlion_sim.learning.datasets.scikit_learn import digits
 from dlion_sim.learning.moment import changed
 
 pytestmark = pytest.mark.usefixtures("single_threaded")

@@ -9,9 +9,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning import GradientExecutor, build, flatten
+from dlion_sim.learning.layers import with_kernels
 from dlion_sim.learning.layers.dense import OneDnnLinear
 from dlion_sim.learning.layers.pooling import RectifiedMaxPool2d
-from dlion_sim.learning.layers.rewriting import with_faster_layers
 from dlion_sim.learning.layers.winograd import WinogradConv2d
 from dlion_sim.learning.models.registry import MODELS
 from tests.learning.conftest import CPU
@@ -31,7 +31,7 @@ def gradient(model, images, labels):
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if "images" in model.takes])
 def test_models_keep_their_parameters_and_gradients(name):
     model = build(name, (3, 32, 32), 10, seed=0)
-    faster = with_faster_layers(copy.deepcopy(model))
+    faster = with_kernels(copy.deepcopy(model), "fast")
     assert [n for n, _ in faster.named_parameters()] == [n for n, _ in model.named_parameters()]
     assert torch.equal(flatten(faster), flatten(model))
     images = torch.randn(8, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -42,7 +42,7 @@ def test_models_keep_their_parameters_and_gradients(name):
 
 
 def test_layers_of_cipher():
-    faster = with_faster_layers(build("cipher", (3, 32, 32), 10, seed=0))
+    faster = with_kernels(build("cipher", (3, 32, 32), 10, seed=0), "fast")
     pool, dense = [RectifiedMaxPool2d, nn.Identity], [nn.Flatten, OneDnnLinear, nn.ReLU, nn.Linear]
     assert kinds(faster) == [nn.Conv2d, *pool, WinogradConv2d, nn.Identity, WinogradConv2d, *pool, *dense]
 
@@ -66,14 +66,14 @@ def test_layers_of_cipher():
     ],
 )
 def test_other_layers_stay(layers):
-    assert [*with_faster_layers(nn.Sequential(*layers))] == layers
+    assert [*with_kernels(nn.Sequential(*layers), "fast")] == layers
 
 
 def test_parameters_stay_the_same_objects_wherever_they_stand():
     inner = nn.Sequential(nn.GELU(), nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.GELU())
     model = nn.ModuleDict({"first": nn.Sequential(nn.Conv2d(64, 64, 1), inner)})
     before = dict(model.named_parameters())
-    after = dict(with_faster_layers(model).named_parameters())
+    after = dict(with_kernels(model, "fast").named_parameters())
     assert kinds(inner) == [nn.GELU, WinogradConv2d, nn.GELU]
     assert before.keys() == after.keys()
     assert all(before[name] is after[name] for name in before)

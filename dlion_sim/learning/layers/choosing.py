@@ -23,10 +23,30 @@ def with_kernels(model: nn.Module, kernels: Kernels) -> nn.Module:
     """
     if kernels == "torch":
         return model
-    # Only here, as numba or LLVM may fail already when they are imported.
-    from dlion_sim.learning.layers.rewriting import with_faster_layers
+    for layers in [*model.modules()]:
+        if isinstance(layers, nn.Sequential):
+            _replace(layers)
+    return model
 
-    return with_faster_layers(model)
+
+def _replace(layers: nn.Sequential) -> None:
+    """Replace successive layers by faster ones for a CPU."""
+    # Only here, as numba or LLVM may fail already when they are imported.
+    from dlion_sim.learning.layers.dense import OneDnnLinear
+    from dlion_sim.learning.layers.pooling import RectifiedMaxPool2d
+    from dlion_sim.learning.layers.winograd import WinogradConv2d
+
+    for place, (layer, after) in enumerate(zip(layers, [*layers][1:], strict=False)):
+        if type(layer) is nn.ReLU and RectifiedMaxPool2d.replaces(after):
+            layers[place], layers[place + 1] = RectifiedMaxPool2d(), nn.Identity()
+    for place, layer in enumerate(layers):
+        if WinogradConv2d.replaces(layer):
+            rectifies = place + 1 < len(layers) and type(layers[place + 1]) is nn.ReLU
+            layers[place] = WinogradConv2d(layer, rectifies)
+            if rectifies:
+                layers[place + 1] = nn.Identity()
+        elif OneDnnLinear.replaces(layer):
+            layers[place] = OneDnnLinear(layer)
 
 
 def usable_kernels(model: nn.Module, device: torch.device, wanted: Kernels) -> Kernels:

@@ -13,8 +13,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.models.registry import MODELS, build
-from dlion_sim.learning.randomness import seeded
-from dlion_sim.learning.tasks.targets import described
+from dlion_sim.learning.process import seeded
+from dlion_sim.learning.tasks.task import described
 from dlion_sim.own_code import raised_in
 
 _PATH = "model"

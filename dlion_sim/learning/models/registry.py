@@ -10,14 +10,11 @@ from torch import nn
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets.dataset import InputKind
-from dlion_sim.learning.models.cipher import cipher
 from dlion_sim.learning.models.gpt import gpt
-from dlion_sim.learning.models.mlp import mlp
 from dlion_sim.learning.models.mobilenet import mobilenet
 from dlion_sim.learning.models.resnet18 import resnet18
-from dlion_sim.learning.models.tf_ako import tf_ako
-from dlion_sim.learning.models.tutorial_cnn import tutorial_cnn
-from dlion_sim.learning.randomness import seeded
+from dlion_sim.learning.models.small import cipher, mlp, tf_ako, tutorial_cnn
+from dlion_sim.learning.process import seeded
 
 
 @dataclass(frozen=True)

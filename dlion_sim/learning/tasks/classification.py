@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from dlion_sim.learning.tasks.targets import described, outside
-from dlion_sim.learning.tasks.task import Score, Task
+from dlion_sim.learning.tasks.task import Score, Task, described, outside
 from dlion_sim.metric import ACCURACY, Metric
 
 

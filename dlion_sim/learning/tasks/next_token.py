@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from dlion_sim.learning.tasks.targets import described, outside
-from dlion_sim.learning.tasks.task import Score, Task
+from dlion_sim.learning.tasks.task import Score, Task, described, outside
 from dlion_sim.metric import PERPLEXITY, Metric
 
 _MOST_NATS = 700.0

@@ -10,8 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from dlion_sim.learning.tasks.targets import described
-from dlion_sim.learning.tasks.task import Score, Task
+from dlion_sim.learning.tasks.task import Score, Task, described
 from dlion_sim.metric import RMSE, Metric
 
 

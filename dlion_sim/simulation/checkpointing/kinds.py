@@ -19,7 +19,7 @@ _MODULES = frozenset(
     f"{_PACKAGE}.{package}.{module}"
     for package, modules in {
         "assembly": "arrivals compute optional_totals outages recording totals transfer",
-        "learning": "batches flat gradients keeping optimizer replica",
+        "learning": "batches flat gradients optimizer replica",
         "scenario": "machines network schedule transport workload",
         "simulation": "carrier churn computing delivery engine evaluations event_queue flows messaging routing "
         "sharing tcp",
