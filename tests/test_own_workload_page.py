@@ -100,7 +100,7 @@ def test_a_target_of_accuracy_is_the_target_accuracy(here):
     one, other = (simulate(digits(f"{key}=0.5"), here / key) for key in ("target", "target_accuracy"))
     assert one.summary == other.summary | {key: one.summary[key] for key in WALL_CLOCK_FACTS}
     assert one.summary["stopped_by"] == "target_accuracy"
-    with pytest.raises(InputError, match="target: no accuracy is 50; allowed: more than 0, up to 1"):
+    with pytest.raises(InputError, match="target: no accuracy is 50; allowed: more than 0, up to 1, e"):
         simulate(digits("target=50"), here / "none")
 
 

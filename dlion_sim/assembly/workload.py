@@ -98,4 +98,6 @@ def check_target(scenario: Scenario, dataset: Dataset) -> None:
         problem = f"the metric of '{named(scenario.workload.dataset)[0]}' is {metric.name}"
         raise InputError(problem, path="target_accuracy", allowed=f"target, which is of the {metric.name}")
     if scenario.target is not None and metric == ACCURACY and not 0 < scenario.target <= 1:
-        raise InputError(f"no accuracy is {scenario.target:g}", path="target", allowed="more than 0, up to 1")
+        raise InputError(
+            f"no accuracy is {scenario.target:g}", path="target", allowed="more than 0, up to 1, e.g. 0.9 for 90 %"
+        )

@@ -61,8 +61,8 @@ class Pace:
 
 
 @contextmanager
-def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """Show the progress of a run; yields the function to call with it."""
+def progress_bar(scenario: Scenario, *, quiet: bool, scored: bool = True) -> Iterator[Callable[[Progress], None]]:
+    """Show the progress of a run, with the metric if it is `scored`; yields the function to call with it."""
     if scenario.duration is not None:
         total, unit, key = scenario.duration, "s", "duration"
     else:
@@ -72,7 +72,7 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:.1f}/{task.total:g} " + unit),
-        TextColumn(scenario.workload.evaluated_on + " {task.fields[score]}"),
+        *([TextColumn(scenario.workload.evaluated_on + " {task.fields[score]}")] if scored else []),
         TimeElapsedColumn(),
         TextColumn("ETA"),
         TimeRemainingColumn(),

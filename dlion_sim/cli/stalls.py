@@ -72,7 +72,7 @@ def stalls(
             folder,
             iterations=iterations,
             links=links,
-            observing=lambda variant: progress_bar(variant, quiet=quiet),
+            observing=lambda variant: progress_bar(variant, quiet=quiet, scored=False),
             force=force,
             interrupted=interrupts.asked,
         )

@@ -97,7 +97,8 @@ def _bottleneck(run: Run, metrics: pd.DataFrame) -> str:
 def _warnings(run: Run) -> Iterator[str]:
     status = run.manifest["status"]
     if status != "completed":
-        yield f"Results are incomplete: the run {early_end(run) or status}."
+        reason = f"failed: {run.summary['stopped_by']}" if status == "failed" and run.summary else status
+        yield f"Results are incomplete: the run {early_end(run) or reason}."
     if problem := run.manifest.get("problem"):
         yield str(problem)
     if run.without_exchange:

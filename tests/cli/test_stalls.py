@@ -24,7 +24,9 @@ def test_an_interrupted_analysis_resumes(capsys, monkeypatch, here):
     assert [folder.name for folder in (here / "out").iterdir()] == ["R4"]
     monkeypatch.setattr(Engine, "run", ended)
     assert dlion(monkeypatch, "stalls", "small.yaml", "-o", "out", "--iterations", 10) == 0
-    said = capsys.readouterr().out
+    said, shown = capsys.readouterr()
+    assert "small · baseline" in shown
+    assert "test accuracy" not in shown, "one sample is evaluated"
     assert "runs and one timeline agree within" in said
     for words in ("east/0", "straggler", "slowdown", "NICs without a limit", "waits", "% of its time, mostly for"):
         assert words in said

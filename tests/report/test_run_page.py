@@ -38,6 +38,14 @@ def test_the_summary_has_the_main_results(tmp_path):
     assert data["headline"]["warnings"] == []
 
 
+def test_a_failed_run_has_its_reason(tmp_path):
+    run = made_up_run(tmp_path / "run", status="failed")
+    file = run.folder / "summary.json"
+    file.write_text(json.dumps({**run.summary, "stopped_by": "the ring is broken; system: baseline can continue"}))
+    warning = "Results are incomplete: the run failed: the ring is broken; system: baseline can continue."
+    assert warning in run_data(Run.open(run.folder))["headline"]["warnings"]
+
+
 def test_a_missed_target_is_shown(tmp_path):
     run = made_up_run(tmp_path / "run", extra="target_accuracy: 0.95\n")
     facts = {fact["label"]: fact["value"] for fact in run_data(run)["headline"]["facts"]}
