@@ -31,7 +31,6 @@ class Group:
 
     @property
     def completed(self) -> tuple[Run, ...]:
-        """The completed runs."""
         return tuple(run for run in self.runs if run.manifest["status"] == "completed")
 
     @property

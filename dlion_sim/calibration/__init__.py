@@ -5,4 +5,4 @@ from dlion_sim.calibration.mesh import Outcome, measure_by_processes, measure_me
 from dlion_sim.calibration.network import block_of, check_names, csv, matrices, network_block
 from dlion_sim.calibration.own_scenario import own_scenario
 from dlion_sim.calibration.probe import PathFound
-from dlion_sim.calibration.turns import Pair
+from dlion_sim.calibration.prober import Pair

@@ -104,7 +104,6 @@ class _Stopwatch(Recorder):
         self._enough = enough
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
-        """An iteration has ended."""
         super().iteration(worker, report, now)
         took, self._former = now - self._former, now
         row, place = divmod(report.iteration - 1, _ROW)

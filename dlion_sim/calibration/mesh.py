@@ -13,8 +13,7 @@ from tempfile import TemporaryDirectory
 from dlion_sim import __version__
 from dlion_sim.assembly import Transfer
 from dlion_sim.calibration.probe import MOST_ENTRIES, PathFound
-from dlion_sim.calibration.prober import Prober
-from dlion_sim.calibration.turns import Pair, one_by_one, tournament
+from dlion_sim.calibration.prober import Pair, Prober, one_by_one, tournament
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.live import MeshConfig, Nodes, Spot, event_loop

@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from dlion_sim.calibration.probe import PathFound
-from dlion_sim.calibration.turns import Pair
+from dlion_sim.calibration.prober import Pair
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import BANDWIDTH, DURATION, Cluster
 from dlion_sim.scenario.faults import RuleError, as_input_error

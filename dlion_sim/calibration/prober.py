@@ -1,15 +1,60 @@
-"""A node's part in measuring a mesh: it answers pings and loads, and measures paths when node 0 requests it. No I/O."""
+"""A node's part in measuring a mesh: it answers, and measures paths when node 0, which has the order, asks. No I/O."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import combinations
 
-from dlion_sim.calibration.bodies import Load, Measured, Ping, Pong, Received, Turn
-from dlion_sim.calibration.probe import Intake, PathFound, Probe
-from dlion_sim.calibration.turns import Pair
+from dlion_sim.calibration.probe import Intake, Load, Measured, PathFound, Ping, Pong, Probe, Received, Turn
 from dlion_sim.protocol.events import Send
 from dlion_sim.protocol.messages import Body, MalformedMessageError, Message
+
+Pair = tuple[int, int]
+"""A sending and a receiving node."""
+
+
+def one_by_one(nodes: int) -> Iterator[list[Pair]]:
+    """Rounds of one pair each, one direction after the other."""
+    for one, other in combinations(range(nodes), 2):
+        yield [(one, other)]
+        yield [(other, one)]
+
+
+def tournament(hosts: Sequence[Hashable]) -> Iterator[list[Pair]]:
+    """Rounds of pairs that share no machine; `hosts` names the one of each node.
+
+    A round-robin tournament: where every node has a machine of its own, all n of them (but one, if n is odd) take part
+    in each of 2 (n - 1) rounds (2 n).
+    """
+    # The circle method: the first node stays, the others rotate by one place per round; opposite ones are paired.
+    players: list[int | None] = [*range(len(hosts)), *([None] if len(hosts) % 2 else [])]
+    half = len(players) // 2
+    for _ in range(len(players) - 1):
+        met = [
+            (min(one, other), max(one, other))
+            for one, other in zip(players[:half], reversed(players[half:]), strict=True)
+            if one is not None and other is not None
+        ]
+        for together in _apart(met, hosts):
+            yield together
+            yield [(other, one) for one, other in together]
+        players = [players[0], players[-1], *players[1:-1]]
+
+
+def _apart(pairs: Sequence[Pair], hosts: Sequence[Hashable]) -> list[list[Pair]]:
+    """The pairs in groups, in none of which two share a machine."""
+    groups: list[tuple[list[Pair], set[Hashable]]] = []
+    for pair in pairs:
+        machines = {hosts[node] for node in pair}
+        for group, busy in groups:
+            if not busy & machines:
+                group.append(pair)
+                busy |= machines
+                break
+        else:
+            groups.append(([pair], machines))
+    return [group for group, _ in groups]
 
 
 class Prober:
@@ -47,7 +92,6 @@ class Prober:
         return sends
 
     def arrived(self, message: Message, now: float) -> list[Send]:
-        """A message has arrived."""
         peer = message.sender
         match message.body:
             case Turn(receiver) if peer == 0 and self._probe is None and receiver < self._nodes:

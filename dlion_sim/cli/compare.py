@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dlion_sim.cli.conventions import FAILED, print_early_ends
-from dlion_sim.cli.options import Target
+from dlion_sim.cli.options import Runs, Target
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Format(StrEnum):
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below.", show_default=False)],
+    runs: Runs,
     target: Target = None,
     catalog: Annotated[
         str | None,

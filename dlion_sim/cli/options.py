@@ -42,6 +42,7 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The run folder; by default a new one in results/runs.", show_default=False),
 ]
+Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="Replace the run in the output folder.")]
 
 

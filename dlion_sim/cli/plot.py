@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlion_sim.cli.conventions import print_early_ends
-from dlion_sim.cli.options import Quiet, Target, seconds_of
+from dlion_sim.cli.options import Quiet, Runs, Target, seconds_of
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 plot = typer.Typer(no_args_is_help=True)
 
-Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below.", show_default=False)]
 OneRun = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.", show_default=False)]
 

@@ -176,7 +176,6 @@ class SweepProgress:
         self._bars.stop()
 
     def show(self, event: Started | Progressed | Ended) -> None:
-        """Process an event."""
         match event:
             case Started():
                 self._running[event.name] = self._bars.add_task(event.name, total=1.0, text="")

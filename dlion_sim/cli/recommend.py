@@ -211,10 +211,7 @@ def _goal(deadline: str | None, budget: float | None) -> Goal:
         if not 0 < budget < math.inf:
             raise InputError(f"{budget:g} is not a budget", file="--budget", allowed="more than 0")
         return Goal(budget=budget)
-    seconds = seconds_of(deadline or "", "--deadline")
-    if not seconds:
-        raise InputError("no time is left", file="--deadline", allowed="more than 0 s")
-    return Goal(deadline=seconds)
+    return Goal(deadline=_some_time(deadline or "", "--deadline"))
 
 
 def _refuse_beside_own(**options: str) -> None:
@@ -230,9 +227,14 @@ def _effort(given: str | None, kind: ExecutorKind) -> float | None:
         return None
     if kind is not ExecutorKind.LOCAL:
         raise InputError("is estimated on this machine only", file="--effort", allowed="--executor local")
-    seconds = seconds_of(given, "--effort")
+    return _some_time(given, "--effort")
+
+
+def _some_time(written: str, option: str) -> float:
+    """The seconds given by an option, more than 0."""
+    seconds = seconds_of(written, option)
     if not seconds:
-        raise InputError("no time is left", file="--effort", allowed="more than 0 s")
+        raise InputError("no time is left", file=option, allowed="more than 0 s")
     return seconds
 
 

@@ -1,20 +1,21 @@
-"""`dlion report` and `dlion watch`: pages of finished runs and of runs in progress."""
+"""`dlion report`, `dlion watch` and `dlion export`: runs as pages, and for other tools."""
 
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED, print_early_ends
-from dlion_sim.cli.options import Quiet, Target
+from dlion_sim.cli.options import Quiet, Runs, Target
 from dlion_sim.errors import InputError
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below.", show_default=False)],
+    runs: Runs,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -79,3 +80,33 @@ def watch(
         while not interrupts.asked():
             server.handle_request()
     raise typer.Exit(INTERRUPTED)
+
+
+class Format(StrEnum):
+    """Formats of exports."""
+
+    CSV = "csv"
+    TENSORBOARD = "tensorboard"
+    TRACE = "trace"
+
+
+def export(
+    runs: Runs,
+    to: Annotated[
+        Format,
+        typer.Option(
+            help="Tables; event files for TensorBoard (extra tensorboard); or a timeline for Perfetto and Chrome.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A new or empty folder.", show_default=False)],
+    quiet: Quiet = False,
+) -> None:
+    """Export runs to CSV files, TensorBoard event files or trace files."""
+    from dlion_sim.analysis.export import export_csv, export_tensorboard, export_trace
+    from dlion_sim.results import Frames
+
+    exports = {Format.CSV: export_csv, Format.TENSORBOARD: export_tensorboard, Format.TRACE: export_trace}
+    exports[to](Frames.of(runs).runs, output)
+    if not quiet:
+        print(f"exported: {output}")

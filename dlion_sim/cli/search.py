@@ -58,7 +58,6 @@ def print_best(search: Search) -> None:
 
 
 def _command(point: Point) -> str:
-    """The command that runs a point."""
     ready = (name_of(file) for file in shipped() if file.samefile(point.base.file))
     base = next(ready, os.path.normpath(point.base.file))
     settings = [f"--set {shlex.quote(f'{path}={_as_yaml(value)}')}" for path, value in point.values.items()]

@@ -96,7 +96,6 @@ def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, qu
 def _search(
     spec: SearchSpec, points: list[Point], output: Path, dry_run: bool, options: ExecutorOptions, *, quiet: bool
 ) -> None:
-    """Run the search of a sweep."""
     from dlion_sim.cli.search import counted, print_best, print_space
     from dlion_sim.sweep import Search, locked
 

@@ -165,7 +165,6 @@ class Network:
             self._limit(f"{spec.name} lan", node, device, spec.lan.bandwidth, permutations(self._addresses(cloud), 2))
 
     def _host(self, machine: int, switch: Any) -> None:
-        """The host of a machine."""
         spec, cloud = self._machines[machine], self._cloud_of(machine)
         name = spec.name if isinstance(spec, WorkerPlace) else f"{spec.cloud} server"
         host = self._node(Node(f"h{machine}"), name)
@@ -206,7 +205,6 @@ class Network:
     def _limit(
         self, name: str, node: Any, device: str, capacity: Schedule | None, flows: Iterable[Flow], delay: float = 0.0
     ) -> None:
-        """Limit and delay a device's sending."""
         bps, crossing = capacity.value_at(0.0) if capacity else None, list(flows)
         queues = self._queueing.at_link(crossing, is_host=node in self.hosts)
         self._setup[node] += shape(device, bps, delay, queues)

@@ -77,15 +77,12 @@ class Panels:
         )
 
     def panel(self, group: Group) -> int:
-        """The number of a group's panel."""
         return self.panels.index(_panel(group, self._panel_keys, with_learned=self._with_learned))
 
     def line(self, group: Group) -> int:
-        """The number of a group's line."""
         return self.lines.index(group.named(self._line_keys))
 
     def look(self, group: Group) -> Look:
-        """The look of a group's line."""
         return self.looks[self.line(group)]
 
 

@@ -95,7 +95,6 @@ def plot_pareto(
 
 
 def _notes(points: Sequence[Point]) -> list[str]:
-    """The notes on what is drawn."""
     notes = {
         "circled: recommended": any(point.is_best for point in points),
         "hollow: estimated": not all(point.is_measured for point in points),

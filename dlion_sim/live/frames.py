@@ -95,7 +95,6 @@ class Payload:
 
     @cached_property
     def crc(self) -> int:
-        """CRC-32 of it all."""
         crc = 0
         for buffer in self.buffers:
             crc = crc32(buffer, crc)

@@ -69,12 +69,10 @@ class Part:
 
     @property
     def rank(self) -> int:
-        """The participant."""
         return int(self.run.manifest["rank"])
 
     @property
     def incarnation(self) -> int:
-        """Its incarnation."""
         return int(self.run.manifest.get("incarnation", 0))
 
     @property

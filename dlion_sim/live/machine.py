@@ -127,7 +127,6 @@ class Machine:
         return self._compute(self._any_samples(batch_size), None, 0.0)
 
     def _any_samples(self, count: int) -> Samples:
-        """Any so many samples."""
         return np.resize(self._sampler.shard, count)
 
     def close(self) -> None:

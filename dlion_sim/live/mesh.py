@@ -63,7 +63,6 @@ class Mesh:
         self._sessions[peer].drop(_ANEW)
 
     def send(self, peer: int, message: Message) -> None:
-        """Queue a message."""
         # A message to many peers is sent to one after another.
         if self._last is None or self._last[0] is not message:
             self._last = message, Payload(message.buffers)

@@ -30,7 +30,6 @@ class Connections:
         return len(self.outgoing) == len(self.incoming) == len(Channel)
 
     def close(self) -> None:
-        """Close them all."""
         for connection in (*self.outgoing.values(), *self.incoming.values()):
             connection.close()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol, assert_never
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from dlion_sim.assembly import Recorder
 from dlion_sim.live.member import Member
@@ -20,36 +20,18 @@ from dlion_sim.protocol.events import (
     Send,
     Stop,
 )
-from dlion_sim.protocol.messages import Message
+
+if TYPE_CHECKING:
+    from dlion_sim.live.driver import Driver
 
 Decision = Stop | Joined | LeaveCompleted | Abort
 """A participant's decisions on its part in the run."""
 
 
-class Node(Protocol):
-    """The node that a participant runs on."""
-
-    @property
-    def now(self) -> float:
-        """The run's clock, in seconds."""
-
-    def is_over(self, at: float) -> bool:
-        """Whether the run is over at that time."""
-
-    def send(self, peer: int, message: Message) -> None:
-        """Queue a message."""
-
-    def decided(self, decision: Decision, at: float) -> None:
-        """The participant has made a decision, at that time."""
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> object:
-        """Run a task, until the run has ended."""
-
-
 class Participation:
     """Runs participant `rank` on its node."""
 
-    def __init__(self, rank: int, member: Member, recorder: Recorder, node: Node) -> None:
+    def __init__(self, rank: int, member: Member, recorder: Recorder, node: Driver) -> None:
         self._rank = rank
         self._participant = member.participant
         self._machine = member.machine

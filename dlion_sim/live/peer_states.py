@@ -48,7 +48,6 @@ class PeerStates:
         return self._new(rank, self._done)
 
     def is_done(self, rank: int) -> bool:
-        """Whether a participant is done."""
         return rank in self._done
 
     def lost(self, peer: int, reason: str) -> bool:

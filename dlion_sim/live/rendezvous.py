@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from dlion_sim.live.connection import Address, Connection
 from dlion_sim.live.frames import PeerError
@@ -21,6 +21,9 @@ from dlion_sim.live.link_timing import least_round_trip
 from dlion_sim.live.node_config import Timeouts
 from dlion_sim.live.pair import Connections, Pair
 from dlion_sim.protocol.messages import Channel
+
+if TYPE_CHECKING:
+    from dlion_sim.live.driver import Driver
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.2
@@ -32,23 +35,6 @@ _LONGEST_ROUND_TRIP = 1.0
 _STRANGERS = 32
 """The most connections in a handshake: others wait in the kernel."""
 _REFUSALS_LOGGED = 10
-
-
-class Host(Protocol):
-    """Gets a node's connections."""
-
-    @property
-    def clock(self) -> float | None:
-        """Seconds since the run's start; None before."""
-
-    def met(self, peer: int, connections: Connections) -> None:
-        """A peer is connected."""
-
-    def missed(self, peer: int) -> None:
-        """A peer could not be reached when that was tried first."""
-
-    def superseded(self, peer: int) -> None:
-        """A peer connects anew, so that the connections with it are worth nothing any more."""
 
 
 class Rendezvous:
@@ -77,7 +63,7 @@ class Rendezvous:
         # Who joins has to decide without those whom it does not reach.
         patience = _LONGEST_ROUND_TRIP if joins else None
         self._pairs = {peer: Pair(peer, process, patience=patience) for peer in peers}
-        self._host: Host | None = None
+        self._host: Driver | None = None
         self._news = asyncio.Event()
         """Set when a peer is connected, or sends its clock."""
         self.began: float | None = None
@@ -111,7 +97,7 @@ class Rendezvous:
             await self._more()
         return self.began
 
-    def attend(self, host: Host) -> None:
+    def attend(self, host: Driver) -> None:
         """Report peers to `host` that connect from now on, or are connected and were not met."""
         self._host = host
         for pair in self._pairs.values():

@@ -221,6 +221,5 @@ def _exhaustive_samples(study: Study, known: Sequence[Option]) -> int:
 
 
 def _sensitivity_samples(study: Study) -> int:
-    """Samples simulated for the sensitivity."""
     observed = [study.observe(each.start) for each in study.counterfactuals]
     return sum(observation.samples for observation in observed if isinstance(observation, Observed))

@@ -97,7 +97,6 @@ class Goal:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The goal as JSON."""
         if self.deadline is None:
             return {"budget": self.budget, "asked_for": "the fastest within the budget"}
         what = "cheapest" if self.minimizes_money else "fastest"

@@ -54,7 +54,6 @@ class Option:
         return not math.isnan(self.money.value)
 
     def as_json(self) -> dict[str, Any]:
-        """The option as JSON."""
         candidate = self.candidate
         return {
             "candidate": candidate.name,

@@ -9,9 +9,8 @@ import pandas as pd
 
 from dlion_sim.files import read_bytes
 from dlion_sim.report.headline import headline
-from dlion_sim.report.lines import lines_of
+from dlion_sim.report.lines import lines_of, metric_over
 from dlion_sim.report.links import links_over
-from dlion_sim.report.metric import metric_over
 from dlion_sim.report.page import Section, render
 from dlion_sim.report.timeline import timeline
 from dlion_sim.results import Run, scenario_label

@@ -105,7 +105,6 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """The page's URL."""
         return f"http://{_LOCALHOST}:{self.server_port}/"
 
     @property

@@ -1,11 +1,19 @@
 """The run folder: writing and reading."""
 
-from dlion_sim.results.caveats import early_end, is_representative, note
 from dlion_sim.results.cost import Tariff, cost_of
 from dlion_sim.results.frames import Frames
-from dlion_sim.results.labels import headings, in_words, replaced_settings, scenario_label, system_label
+from dlion_sim.results.labels import (
+    early_end,
+    headings,
+    in_words,
+    is_representative,
+    note,
+    replaced_settings,
+    scenario_label,
+    system_label,
+)
 from dlion_sim.results.manifest import EvaluationSamples, environment
-from dlion_sim.results.names import clouds_of, participants
+from dlion_sim.results.places import LAN, WAN, Traffic, clouds_of, participants, traffic_of, wan_path
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import FolderLock, find_runs, free_folder, run_names
 from dlion_sim.results.summarize import SPENT, Ending, final_metric, summarize, time_to_target
@@ -29,5 +37,4 @@ from dlion_sim.results.tables import (
     Row,
     TransfersRow,
 )
-from dlion_sim.results.wan import LAN, WAN, Traffic, traffic_of, wan_path
 from dlion_sim.results.writing import RunWriter, mark

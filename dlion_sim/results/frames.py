@@ -12,8 +12,7 @@ from typing import Any
 import pandas as pd
 
 from dlion_sim.metric import ACCURACY
-from dlion_sim.results.caveats import note
-from dlion_sim.results.labels import headings
+from dlion_sim.results.labels import headings, note
 from dlion_sim.results.parameters import Settings, differing
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import find_runs, run_names

@@ -24,7 +24,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.files import opened
 from dlion_sim.results.atomic import TEMPORARY, replacing
 from dlion_sim.results.checking import conform
-from dlion_sim.results.names import with_names
+from dlion_sim.results.places import with_names
 from dlion_sim.results.tables import R, Table
 
 FLUSH_ROWS = 50_000
@@ -74,7 +74,6 @@ class GrowingTable(Generic[R]):
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return self._rows_in_parts + len(self._rows)
 
     def append(self, row: R) -> None:

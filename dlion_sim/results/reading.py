@@ -19,7 +19,7 @@ from dlion_sim.results.checking import checked
 from dlion_sim.results.json_document import read_json
 from dlion_sim.results.labels import system_label
 from dlion_sim.results.manifest import EvaluatedOn, Manifest
-from dlion_sim.results.names import clouds_of, with_names
+from dlion_sim.results.places import clouds_of, with_names, with_wan_bytes
 from dlion_sim.results.summary import Summary
 from dlion_sim.results.tables import (
     CLASSES,
@@ -33,7 +33,6 @@ from dlion_sim.results.tables import (
     R,
     Table,
 )
-from dlion_sim.results.wan import with_wan_bytes
 from dlion_sim.yaml_text import read_file, read_text
 
 _ALWAYS = (METRICS, LINKS)

@@ -124,7 +124,6 @@ class _Worker:
         self.has_ended = False
 
     def give(self, job: Job) -> None:
-        """Send it a job."""
         self.job = job
         with suppress(BrokenPipeError):  # It has died; `read` handles that.
             self._input.write(msgspec.json.encode(job) + b"\n")

@@ -65,7 +65,6 @@ class Search:
 
     @property
     def runs_per_trial(self) -> int:
-        """Number of runs of a trial."""
         return len(self._points)
 
     @property
@@ -76,7 +75,6 @@ class Search:
         return sorted(done, key=itemgetter(0), reverse=metric.direction(self.spec.metric) == "maximize")
 
     def runs(self, trial: Trial) -> list[Run]:
-        """The runs of a completed trial."""
         return [Run.open(self._output / point.name) for point in trial.points]
 
     @property

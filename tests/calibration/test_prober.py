@@ -9,10 +9,8 @@ from itertools import count, permutations
 import pytest
 import torch
 
-from dlion_sim.calibration.bodies import Load, Measured, Ping, Pong, Received, Turn
-from dlion_sim.calibration.probe import Intake, PathFound
-from dlion_sim.calibration.prober import Prober
-from dlion_sim.calibration.turns import one_by_one, tournament
+from dlion_sim.calibration.probe import Intake, Load, Measured, PathFound, Ping, Pong, Received, Turn
+from dlion_sim.calibration.prober import Prober, one_by_one, tournament
 from dlion_sim.live.frames import HEAD_BYTES
 from dlion_sim.protocol.events import Send
 from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.calibration.turns import one_by_one, tournament
+from dlion_sim.calibration.prober import one_by_one, tournament
 
 
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=13))

@@ -12,7 +12,7 @@ from dlion_sim.cli.main import app
 
 PACKAGE = Path(dlion_sim.__file__).parent
 STARTS_NODES = {"live/nodes.py", "live/run_nodes.py", "calibration/mesh.py", "emulation/emulate.py"}
-COMPOSES_COMMANDS = {*STARTS_NODES, "results/caveats.py"}
+COMPOSES_COMMANDS = {*STARTS_NODES, "results/labels.py"}
 """They start nodes by their command, or tell the one that continues a run."""
 
 

@@ -6,9 +6,9 @@ import pooch
 import pytest
 import typer
 
-from dlion_sim.cli.export import Format
 from dlion_sim.cli.main import app
 from dlion_sim.cli.progress import SweepProgress
+from dlion_sim.cli.report import Format
 from dlion_sim.learning.datasets import registry
 from dlion_sim.learning.datasets.registry import DATASETS
 from dlion_sim.learning.datasets.source import Source

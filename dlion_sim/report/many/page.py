@@ -121,7 +121,6 @@ def many_data(collected: Collected, target: float | str | None = None) -> dict[s
 
 
 def _title(collected: Collected) -> str:
-    """The page's title."""
     scenarios = list(dict.fromkeys(str(run.manifest.get("scenario", "")) for run in collected.runs))
     named = ", ".join(scenarios[:3]) + " and others" * (len(scenarios) > 3)
     count = len(collected.folders)

@@ -129,7 +129,6 @@ class Experiment(Model):
 
     @property
     def judged(self) -> list[Claim]:
-        """All claims."""
         return [*(claim for comparison in self.compared for claim in comparison.claims), *self.claims]
 
 

@@ -185,7 +185,6 @@ def _time(row: Mapping[Any, Any]) -> str:
 
 
 def _row(verdict: Verdict, mark: str) -> dict[str, str]:
-    """A verdict as a row."""
     claim, difference = verdict.claim, verdict.difference
     points = claim.by in ("accuracy", "deviation")
     scale, unit = (100.0, " points") if points else (1.0, " x")
@@ -243,7 +242,6 @@ def _with_interval(value: float, half: float, written: str) -> str:
 
 
 def _markdown(table: pd.DataFrame) -> str:
-    """A table in Markdown."""
     lines = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
