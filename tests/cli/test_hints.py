@@ -8,7 +8,6 @@ import yaml
 from dlion_sim.cli.conventions import why_no_exchange
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import from_data
-from dlion_sim.scenario.units import BANDWIDTH, DURATION
 from tests.command import dlion
 from tests.made_up import made_up_run
 from tests.simulation.scenarios import digits
@@ -38,36 +37,6 @@ def test_a_scenario_key_given_as_an_option(capsys, monkeypatch, command, given, 
 
 def test_an_unknown_option_keeps_its_message(capsys, monkeypatch):
     assert "No such option: --durrr" in " ".join(errors(capsys, monkeypatch, "run", "quickstart", "--durrr"))
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["good.yaml"], "does not go with a scenario, 'good.yaml'"),
-        (["--set", "seed=2", "--set", "duration=1 s"], "does not go with --set seed=2 --set 'duration=1 s'"),
-        (["--output", "here"], "does not go with --output here"),
-        (["--device", "cpu"], "does not go with --device cpu"),
-        (["--force"], "does not go with --force;"),
-    ],
-)
-def test_options_that_exclude_resume_are_quoted(capsys, monkeypatch, given, words):
-    (line,) = errors(capsys, monkeypatch, "run", *given, "--resume", "nowhere")
-    assert words in line
-
-
-@pytest.mark.parametrize(
-    ("unit", "given", "words"),
-    [
-        (BANDWIDTH, "10 GBps", "'10 GBps' is not a bandwidth: 'GBps' is not a unit, write GB/s"),
-        (BANDWIDTH, "10 MBps", "'MBps' is not a unit, write MB/s"),
-        (BANDWIDTH, "10 mbps", "'mbps' is not a unit, write Mbps"),
-        (BANDWIDTH, "10 Mb/s", "'Mb/s' is not a unit, write Mbps"),
-        (DURATION, "10 S", "'S' is not a unit, write s"),
-    ],
-)
-def test_a_similar_unit_is_suggested(unit, given, words):
-    with pytest.raises(ValueError, match=words):
-        unit.parse(given)
 
 
 def test_a_unit_wrong_in_every_cloud_is_reported_once(tmp_path, capsys, monkeypatch):

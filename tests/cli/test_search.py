@@ -102,35 +102,6 @@ def test_a_failed_trial_is_reported_and_the_others_run(capsys, monkeypatch, here
     assert output.out.endswith("--set workload.batch_size=16\n")
 
 
-@pytest.mark.parametrize(
-    ("keys", "words"),
-    [
-        (
-            {"metric": "speed"},
-            ["sweep.yaml: search.metric: 'speed' is not a metric", "allowed: accuracy, perplexity, rmse, loss"],
-        ),
-        ({"over": {RATE: {"uniform": {"from": -1, "to": 1}}}}, [f"search.over.{RATE}", "more than 0"]),
-    ],
-)
-def test_bad_input_is_one_line(capsys, monkeypatch, here, keys, words):
-    write_sweep(here, search={**SEARCH, **keys})
-    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert all(word in line for word in words), line
-
-
-def test_a_search_by_the_test_set_is_refused(capsys, monkeypatch, here):
-    file = write_sweep(here, axes={"seed": [1]}, search=SEARCH)
-    for arguments in (["--dry-run"], []):
-        assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", *arguments) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("dlion: base.yaml: workload.validation: a search needs validation samples")
-        assert "allowed: more than 0, up to 0.5, here or as an axis of sweep.yaml, e.g. [0.1]" in line
-    assert not list((here / "out").glob("trial-*"))
-    write_sweep(here, axes={"seed": [1], "workload.validation": [0.1]}, search=SEARCH)
-    assert dlion(monkeypatch, "sweep", file.name, "--output", "out", "--dry-run") == 0
-
-
 def test_without_optuna_the_line_names_the_extra(capsys, monkeypatch, here):
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 2

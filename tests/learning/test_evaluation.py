@@ -39,18 +39,6 @@ def test_scores_do_not_depend_on_threads(model, dataset):
     assert scores[0] == scores[1] == scores[2]
 
 
-def test_equal_replicas_are_evaluated_once(model, dataset, monkeypatch):
-    one, other, equal = replicas_of(model, 3)
-    equal.merge(one.parameters, 1.0)
-    with closing(Evaluator(model, dataset, CPU)) as evaluator:
-        separate = [evaluator.evaluate([replica])[0] for replica in (one, other, equal)]
-        passes = []
-        batch = evaluator._batch
-        monkeypatch.setattr(evaluator, "_batch", lambda model, work: passes.append(work) or batch(model, work))
-        assert evaluator.evaluate([one, other, equal]) == separate
-    assert len({id(replica) for replica, _ in passes}) == 2
-
-
 def test_scores_follow_the_parameters(model, dataset):
     (replica,) = replicas_of(model, 1)
     with closing(Evaluator(model, dataset, CPU)) as evaluator:

@@ -135,15 +135,6 @@ def test_more_parts_than_a_program_holds(model, dataset, programs, monkeypatch):
     assert programs == [(4, 16), (4, 16), (2, 32), (1, 32)]
 
 
-def test_results_may_be_read_in_any_order(model, dataset):
-    replicas, indices = replicas_of(model, 4), batches(8, 8, 8, 8)
-    expected = results(GradientExecutor(model, dataset, CPU), replicas, indices)
-    with closing(FusedGradientExecutor(model, dataset, CPU)) as executor:
-        tickets = [executor.submit(*each) for each in zip(replicas, indices, strict=True)]
-        for worker in (2, 0, 3, 1):
-            assert_close([executor.result(tickets[worker])], [expected[worker]], ROUNDING)
-
-
 def test_a_diverged_replica_leaves_the_others_alone(dataset):
     model = build("cipher", dataset.input_shape, 10, seed=0)
     healthy, diverged = replicas_of(model, 2)

@@ -93,17 +93,6 @@ def test_gradients_belong_to_the_caller(kind, model, dataset):
     assert second.any()
 
 
-def test_training_lowers_the_loss(model, dataset):
-    (replica,), (indices,) = replicas_of(model, 1), batches(1)
-    losses = []
-    with closing(GradientExecutor(model, dataset, CPU)) as executor:
-        for _ in range(60):
-            loss, gradient = executor.result(executor.submit(replica, indices))
-            replica.step(gradient)
-            losses.append(loss)
-    assert losses[-1] < losses[0] / 2
-
-
 @pytest.mark.parametrize("kind", [GradientExecutor, FusedGradientExecutor])
 def test_a_write_before_the_result_is_read_is_refused(kind, model, dataset):
     one, other = replicas_of(model, 2)

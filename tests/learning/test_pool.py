@@ -3,17 +3,11 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 
-import pytest
 import torch
 from torch import nn
 
 from dlion_sim.learning.pool import ModelPool
 from tests.learning.conftest import CPU
-
-
-def test_results_stand_in_the_order_of_the_items():
-    with closing(ModelPool(nn.Identity(), CPU, threads=3)) as pool:
-        assert pool.map(lambda _, item: item * item, range(50)) == [item * item for item in range(50)]
 
 
 def test_each_thread_has_its_own_model_and_one_core():
@@ -35,8 +29,3 @@ def test_by_default_as_many_threads_as_torch_uses():
     with closing(ModelPool(nn.Identity(), CPU)) as pool:
         pool.map(lambda *_: everybody.wait(timeout=60), range(threads))
     assert torch.get_num_threads() == threads
-
-
-def test_errors_reach_the_caller():
-    with closing(ModelPool(nn.Identity(), CPU)) as pool, pytest.raises(ZeroDivisionError):
-        pool.map(lambda _, item: 1 / item, [1, 0])

@@ -3,7 +3,6 @@
 import gc
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from runpy import run_path
 
@@ -12,30 +11,7 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning import process
-from dlion_sim.learning.process import device_named, device_of_node, one_core, while_needed
-
-
-@contextmanager
-def noted(events):
-    events.append("made")
-    try:
-        yield
-    finally:
-        events.append("put back")
-
-
-def test_the_last_block_restores_a_shared_setting():
-    events = []
-    setting = while_needed(lambda: noted(events))
-    one, other = ExitStack(), ExitStack()
-    for _ in range(2):
-        one.enter_context(setting())
-        other.enter_context(setting())
-        one.close()
-        assert events == ["made"]
-        other.close()
-        assert events == ["made", "put back"]
-        events.clear()
+from dlion_sim.learning.process import device_named, device_of_node
 
 
 def cuda_settings():
@@ -85,13 +61,6 @@ def everything():
         except RuntimeError:
             told.append("mixed")
     return told
-
-
-def test_one_core_and_then_as_many_as_before():
-    threads = torch.get_num_threads()
-    with one_core() as former:
-        assert (torch.get_num_threads(), former) == (1, threads)
-    assert torch.get_num_threads() == threads
 
 
 def test_objects_are_frozen_unless_the_caller_has_done_so():

@@ -221,21 +221,6 @@ def test_twins_with_equal_steps_share_memory(spec, _):
     assert len({id(twin.parameters) for twin in twins}) == 3
 
 
-def test_a_replica_of_its_own_is_written_in_place():
-    own = replica()
-    tensor = own.parameters
-    own.step(gradient(own.layout.size))
-    assert own.parameters is tensor
-    own.snapshot()
-    own.step(gradient(own.layout.size))
-    assert own.parameters is not tensor
-
-
-def test_unknown_optimizer():
-    with pytest.raises(ValueError, match="lion"):
-        replica(kind="lion")
-
-
 def test_the_learning_rate_decays_with_the_steps():
     own = replica(learning_rate=0.5, decay=lambda step: 0.1**step)
     gradient_of_ones = torch.ones(own.layout.size)

@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import copy
-from contextlib import closing
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from dlion_sim.learning import GradientExecutor, build, flatten
+from dlion_sim.learning import build, flatten
 from dlion_sim.learning.layers import with_kernels
 from dlion_sim.learning.layers.dense import OneDnnLinear
 from dlion_sim.learning.layers.pooling import RectifiedMaxPool2d
 from dlion_sim.learning.layers.winograd import WinogradConv2d
 from dlion_sim.learning.models.registry import MODELS
-from tests.learning.conftest import CPU
 
 pytestmark = pytest.mark.usefixtures("single_threaded")
 
@@ -77,12 +75,3 @@ def test_parameters_stay_the_same_objects_wherever_they_stand():
     assert kinds(inner) == [nn.GELU, WinogradConv2d, nn.GELU]
     assert before.keys() == after.keys()
     assert all(before[name] is after[name] for name in before)
-
-
-def test_an_executors_model_stays_as_it_is(dataset):
-    model = build("cipher", dataset.input_shape, 10, seed=0)
-    before = kinds(model)
-    with closing(GradientExecutor(model, dataset, CPU)) as executor:
-        own = executor._pool.submit(lambda model, _: model, None).result()
-    assert WinogradConv2d in kinds(own)
-    assert kinds(model) == before

@@ -17,7 +17,6 @@ CPU = torch.device("cpu")
 RNG = torch.Generator().manual_seed(3)
 CLASSES, TOKENS = torch.randint(0, 5, (350,), generator=RNG), torch.randint(0, 7, (350, 9), generator=RNG)
 NUMBERS = torch.randn(350, 4, generator=RNG)
-TWO_LAYERS = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
 TASKS = {
     "classification": (Classification(5), NUMBERS, CLASSES, nn.Linear(4, 5)),
     "next token": (NextToken(7), TOKENS, TOKENS.roll(1, 1), nn.Sequential(nn.Embedding(7, 3), nn.Linear(3, 7))),

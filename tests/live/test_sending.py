@@ -155,27 +155,6 @@ def test_what_cannot_come_is_not_announced(message, how):
     start(pair, DENSE)
 
 
-def test_a_channel_has_one_message_at_a_time():
-    pair = Pair(Dlcp(), random.Random(0), 0.0)
-    start(pair, DENSE)
-    with pytest.raises(PeerError, match="out of turn"):
-        start(pair, DENSE, number=2)
-
-
-def test_answers_that_nobody_waits_for_are_refused():
-    pair = Pair(Dlcp(), random.Random(0), 0.0)
-    with pytest.raises(PeerError, match="that it was not sent"):
-        pair.sender.missing(Bitmap(Channel.DATA, 1, bytes(6)), 0.0)
-    with pytest.raises(PeerError, match="that it was not sent"):
-        pair.sender.stopped(Stop(Channel.DATA, 1, bytes(6), 0.0), 0.0)
-    with pytest.raises(PeerError, match="has not announced"):
-        pair.receiver.probe(Probe(Channel.DATA, 1, 4))
-    pair.sender.begin(DENSE, 0.0)
-    for size in (0, 5, 7):
-        with pytest.raises(PeerError, match="which packets"):
-            pair.sender.missing(Bitmap(Channel.DATA, 1, bytes(size)), 0.0)
-
-
 def test_packets_that_cannot_be_are_refused_and_those_of_other_messages_left_alone():
     pair = Pair(Dlcp(), random.Random(0), 0.0)
     start(pair, DENSE)

@@ -7,7 +7,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.choices import Peer
 from dlion_sim.protocol.events import Compute, GradientReady, MessageArrived, Send, Started
 from dlion_sim.protocol.messages import Channel, Message, Mixed
 from dlion_sim.protocol.phases import Phase
@@ -102,12 +101,6 @@ def test_late_gradients_are_applied_or_dropped(late, due):
     assert one.due(tag=7, iteration=10) == due
     assert one.due(tag=8, iteration=10) == "now"
     assert one.due(tag=13, iteration=10) == "later"
-
-
-def test_backup_workers_are_the_last_ones():
-    one = HopSynchronization(HopSynchronization.Parameters(staleness=1, backup_workers=1), setup())
-    assert one.spare_peers == 1
-    assert [one.waits_for(Peer(1, newest=newest), 5) for newest in (4, 3, 0)] == [False, True, True]
 
 
 def test_a_straggler_that_exchanges_parameters_continues_from_those_of_its_peers():

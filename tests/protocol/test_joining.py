@@ -7,11 +7,9 @@ from dlion_sim.protocol.events import (
     Joined,
     PeerFound,
     PeerLost,
-    Send,
 )
-from dlion_sim.protocol.membership_messages import Begins, Hello, State, StateRequest
+from dlion_sim.protocol.membership_messages import Begins, State, StateRequest
 from dlion_sim.protocol.messages import decode
-from dlion_sim.protocol.phases import Phase
 from tests.protocol.churn import P
 from tests.protocol.members import (
     JOINING,
@@ -29,23 +27,6 @@ from tests.protocol.members import (
 )
 
 
-def test_a_member_waits_for_a_joining_worker_from_the_announced_iteration_on():
-    worker = worker_of()
-    worker.handle(PeerLost(2), 0.1)
-    assert sent(worker.handle(PeerFound(2), 0.2), 2) == [Hello(1, 0, float("inf"), 0, True)]
-    assert [action.peer for action in worker.handle(computed(1.0), 1.0) if isinstance(action, Send)] == [1, 2]
-    worker.handle(contributed(1, 0, 3.0), 1.0)
-    assert worker.iteration == 1
-    at(worker, -RATE * (1 + 3) / 2)
-    worker.handle(computed(1.0), 2.0)
-    worker.handle(contributed(1, 1, 3.0), 2.0)
-    assert worker.iteration == 1, "it may begin with this one"
-    worker.handle(came(2, JOINING), 2.5)
-    worker.handle(came(2, Begins(2)), 2.5)
-    assert worker.iteration == 2
-    at(worker, -RATE * (1 + 3) / 2 * 2)
-
-
 def test_a_joining_worker_counts_from_its_first_contribution_on_even_before_its_announcement():
     worker = worker_of()
     worker.handle(PeerLost(2), 0.1)
@@ -55,23 +36,6 @@ def test_a_joining_worker_counts_from_its_first_contribution_on_even_before_its_
         worker.handle(contributed(1, iteration, 3.0), 1.0)
         worker.handle(computed(1.0), 1.0)
     at(worker, -RATE * (1 + 3) / 2 - RATE * (1 + 3 + 8) / 3)
-
-
-def test_a_joining_worker_begins_with_the_first_iteration_that_it_gets_completely():
-    worker, actions = joining()
-    assert sent(actions, 1) == [Begins(4), StateRequest(4)]
-    assert sent(actions, 2) == [Begins(4)]
-    for peer, iteration, value in ((1, 4, 2.0), (2, 3, 50.0), (2, 4, 3.0)):
-        worker.handle(contributed(peer, iteration, value), 3.0)
-    *first, last = state_of(worker, 4, torch.full((P,), 7.0), applied=(-1, 3, 3))
-    for part in first:
-        assert worker.handle(part, 4.0) == []
-    actions = worker.handle(last, 5.0)
-    assert actions[0] == Joined(4, 1, 5.0)
-    assert (worker.phase, worker.iteration) == (Phase.COMPUTING, 4)
-    worker.handle(computed(1.0), 6.0)
-    assert worker.iteration == 5
-    at(worker, 7 - RATE * (1 + 2 + 3) / 3)
 
 
 def test_contributions_that_are_in_the_state_are_not_applied_again():
@@ -114,40 +78,6 @@ def test_a_member_that_is_too_far_behind_is_no_sponsor():
     actions = worker.handle(came(2, member(90)), 2.0)
     assert sent(actions, 1) == [Begins(90)]
     assert sent(actions, 2) == [Begins(90), StateRequest(90)]
-
-
-def test_another_sponsor_is_asked_after_a_loss():
-    worker, _ = joining()
-    worker.handle(state_of(worker, 4, torch.zeros(P))[0], 3.0)
-    assert sent(worker.handle(PeerLost(1), 3.5), 2) == [StateRequest(4)]
-    for part in state_of(worker, 4, torch.full((P,), 7.0), peer=2):
-        worker.handle(part, 4.0)
-    assert worker.phase is Phase.COMPUTING
-    at(worker, 7.0)
-
-
-def test_a_joining_worker_waits_for_reachable_peers_only():
-    worker = worker_of(joining=True, absent=(2,))
-    worker.handle(PeerFound(1), 1.0)
-    assert sent(worker.handle(came(1, member(4)), 2.0)) == [Begins(4), StateRequest(4)]
-    worker = worker_of(joining=True)
-    worker.handle(PeerFound(1), 1.0)
-    assert not sent(worker.handle(came(1, member(4)), 2.0))
-    assert sent(worker.handle(PeerLost(2), 3.0)) == [Begins(4), StateRequest(4)]
-
-
-def test_without_members_the_lowest_joining_worker_begins_anew():
-    worker = worker_of(joining=True)
-    for peer in (1, 2):
-        worker.handle(PeerFound(peer), 1.0)
-    assert not worker.handle(came(1, JOINING), 2.0)
-    actions = worker.handle(came(2, JOINING), 2.0)
-    assert actions[0] == Joined(0, None, 2.0)
-    assert [sent(actions, peer) for peer in (1, 2)] == [[Hello(0, 0, float("inf"), 0, True)]] * 2
-    worker = worker_of(joining=True, worker=2, mixing={0: 1 / 3, 1: 1 / 3})
-    for peer in (0, 1):
-        worker.handle(PeerFound(peer), 1.0)
-        assert not worker.handle(came(peer, JOINING), 2.0)
 
 
 def test_a_sponsor_sends_its_state_as_soon_as_it_has_reached_the_iteration():

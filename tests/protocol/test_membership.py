@@ -13,7 +13,7 @@ from dlion_sim.protocol.events import (
     PeerFound,
     PeerLost,
 )
-from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, State, StateRequest
+from dlion_sim.protocol.membership_messages import Begins, Leaving, State, StateRequest
 from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.synchronization.hop import Token
@@ -73,18 +73,6 @@ def test_messages_of_departed_peers_are_ignored():
     worker.handle(came(2, Leaving(0)), 0.5)
     for message in (contributed(2, 0, 9.0), came(2, Token(1)), came(2, member(3))):
         assert worker.handle(message, 0.6) == []
-
-
-def test_a_lost_peer_is_waited_for_if_requested():
-    worker = worker_of(on_loss="wait")
-    worker.handle(computed(), 1.0)
-    worker.handle(contributed(1, 0), 2.0)
-    worker.handle(PeerLost(2), 2.0)
-    assert worker.iteration == 0
-    assert sent(worker.handle(PeerFound(2), 3.0)) == [Hello(1, 0, 1.0, worker.setup.links.waiting, True)]
-    worker.handle(came(2, JOINING), 4.0)
-    worker.handle(came(2, Begins(1)), 4.0)
-    assert worker.iteration == 1
 
 
 # Leaving

@@ -4,21 +4,10 @@ import torch
 
 from dlion_sim.protocol.events import (
     PeerFound,
-    PeerLost,
 )
-from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, State, StateRequest
+from dlion_sim.protocol.membership_messages import Begins, Leaving, StateRequest
 from tests.protocol.churn import P
-from tests.protocol.members import JOINING, RATE, came, member, pushed, refused, sent, server_of
-
-
-def test_a_server_continues_with_the_mean_of_the_remaining_workers():
-    server = server_of()
-    server.handle(pushed(0, 0, 2.0), 1.0)
-    server.handle(pushed(2, 0, 99.0), 1.0)
-    assert not server.handle(PeerLost(2), 2.0)
-    actions = server.handle(pushed(1, 0, 4.0), 3.0)
-    assert [action.peer for action in actions] == [0, 1]
-    torch.testing.assert_close(actions[0].message.tensors[0], torch.full((P,), -RATE * 3))
+from tests.protocol.members import JOINING, RATE, came, member, pushed, refused, server_of
 
 
 def test_a_server_counts_the_last_gradient_of_a_departed_worker():
@@ -29,21 +18,6 @@ def test_a_server_counts_the_last_gradient_of_a_departed_worker():
     actions = server.handle(pushed(1, 0, 0.0), 3.0)
     assert [action.peer for action in actions] == [0, 1]
     torch.testing.assert_close(actions[0].message.tensors[0], torch.full((P,), -RATE * 2))
-
-
-def test_a_worker_joins_a_server_between_two_steps():
-    server = server_of(absent=(2,))
-    assert sent(server.handle(PeerFound(2), 1.0)) == [Hello(0, 0, 0.0, 0, True)]
-    for sender in (0, 1):
-        assert not server.handle(pushed(sender, 0, 3.0), 1.0)
-    server.handle(came(2, JOINING), 1.0)
-    assert [action.peer for action in server.handle(came(2, Begins(1)), 2.0)] == [0, 1]
-    (answer,) = server.handle(came(2, StateRequest(1)), 2.0)
-    assert answer.message.body == State(1, 0, 1)
-    torch.testing.assert_close(answer.message.tensors[0], torch.full((P,), -RATE * 3))
-    for sender in (0, 1):
-        assert not server.handle(pushed(sender, 1), 3.0)
-    assert len(server.handle(pushed(2, 1), 3.0)) == 3
 
 
 def test_a_member_reconnects_to_a_server():

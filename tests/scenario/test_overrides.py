@@ -11,7 +11,6 @@ from dlion_sim.errors import InputError
 from dlion_sim.scenario import find, from_data, load
 from dlion_sim.scenario.shipped import shipped
 
-FLAT = "cluster.wan={bandwidth: 40 Mbps, rtt: 60 ms}"
 ONE_CLOUD = ["cluster.clouds=[{name: only, workers: [{count: 2}]}]", "cluster.wan=null"]
 
 

@@ -76,8 +76,6 @@ def test_writing_then_reading_is_exact(unit: Unit, part: float) -> None:
         (DURATION, "7 s s", "not a duration"),
         (DURATION, "1e9999 s", "not a duration"),
         (BANDWIDTH, "-1 Mbps", "negative"),
-        (DURATION, "soon", "not a duration"),
-        (DURATION, "1e200 s", "at most 10000000000 s"),
         (BANDWIDTH, "1e9 Gbps", "at most 1000000 Gbps"),
         (CORES, 1e300, "at most 1000000000 cores"),
         (DURATION, float("nan"), "not a finite"),
@@ -87,6 +85,11 @@ def test_writing_then_reading_is_exact(unit: Unit, part: float) -> None:
         (DURATION, True, "not a duration"),
         (DURATION, None, "not a duration"),
         (CORES, "24 kores", "not a number of cores"),
+        (BANDWIDTH, "10 GBps", "'10 GBps' is not a bandwidth: 'GBps' is not a unit, write GB/s"),
+        (BANDWIDTH, "10 MBps", "'MBps' is not a unit, write MB/s"),
+        (BANDWIDTH, "10 mbps", "'mbps' is not a unit, write Mbps"),
+        (BANDWIDTH, "10 Mb/s", "'Mb/s' is not a unit, write Mbps"),
+        (DURATION, "10 S", "'S' is not a unit, write s"),
     ],
 )
 def test_refuses(unit: Unit, text: object, words: str) -> None:

@@ -9,7 +9,6 @@ from dlion_sim.errors import InputError
 from dlion_sim.figures.style import title
 from dlion_sim.live.member import check_live
 from dlion_sim.scenario import from_data
-from dlion_sim.scenario.units import FLOPS, PARAMETERS
 from dlion_sim.simulation import simulate
 from tests.simulation.scenarios import digits
 
@@ -93,9 +92,3 @@ def test_an_invalid_cost_is_refused_in_one_line(given, path, words):
     with pytest.raises(InputError, match=words) as refused:
         from_data({**scenario, "workload": {**scenario["workload"], "cost_as": given}})
     assert refused.value.path == path
-
-
-def test_quantities_are_written_as_they_are_read():
-    assert PARAMETERS.format(PARAMETERS.parse("1.3 B")) == "1.3 B"
-    assert PARAMETERS.format(PARAMETERS.parse(500)) == "500 parameters"
-    assert FLOPS.format(FLOPS.parse("0.5 PFLOP")) == "500 TFLOP"

@@ -35,14 +35,6 @@ def test_calls_of_one_instant_are_made_in_the_order_of_scheduling_and_late_calls
     assert story.told == [(1.0, "first"), (1.0, "second"), (1.0, "first.0"), (1.0, "first.0 late")]
 
 
-def test_time_passes_without_calls():
-    event_queue = EventQueue()
-    event_queue.advance(2.5)
-    event_queue.advance(2.5)
-    assert event_queue.now == 2.5
-    assert event_queue.next_time == math.inf
-
-
 def test_an_event_queue_with_background_calls_only_is_idle():
     story = Story()
     story.event_queue.after(1.0, partial(story.tell, "background"), background=True)

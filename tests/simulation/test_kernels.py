@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -83,18 +81,6 @@ def test_the_manifest_names_the_kernels(runs):
 def test_small_layers_use_kernels_of_pytorch(caplog):
     assert Setting.of(digits()).kernels == "torch"
     assert caplog.messages == []
-
-
-@pytest.mark.usefixtures("cannot_compile")
-def test_without_a_compiler_kernels_of_pytorch_are_used_with_a_warning(runs, tmp_path, caplog):
-    run = simulate(convolutional("fast"), tmp_path / "run", device="cpu")
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert caplog.messages == [
-        "kernels: fast cannot be compiled here (NotImplementedError: no such thing), "
-        "so PyTorch's kernels compute, and take longer"
-    ]
-    assert run.manifest["kernels"] == "torch"
-    assert losses(run) == losses(runs["torch"])
 
 
 def test_a_run_is_not_resumed_with_other_kernels(tmp_path, request):

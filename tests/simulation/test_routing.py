@@ -90,12 +90,6 @@ def test_workers_are_spread_in_order_and_servers_after_them():
     assert [leaf_spine(workers=5)._fabrics["east"].leaf[worker] for worker in range(5)] == [0, 0, 1, 2, 3]
 
 
-def test_the_links_of_a_fabric_are_unique():
-    routing = leaf_spine()
-    routing.check_restored()
-    assert len(set(routing.names)) == len(routing.names) == len(routing.capacities_bps)
-
-
 def test_flows_share_the_links_to_a_spine():
     """Both workers of a leaf send to another one, over links of 0.5 Gbps."""
     routing, event_queue, ends = leaf_spine(oversubscription=2), EventQueue(), []

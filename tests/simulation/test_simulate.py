@@ -14,8 +14,8 @@ from dlion_sim.protocol.events import ProfileReady
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
-from dlion_sim.scenario import from_data, shipped
 from dlion_sim.scenario import load as load_scenario
+from dlion_sim.scenario import shipped
 from dlion_sim.simulation import simulate
 from dlion_sim.simulation.tcp import TCP
 from dlion_sim.streams import stream, stream_seed
@@ -343,17 +343,6 @@ def test_dlion_learns_a_full_dataset(tmp_path, published):
     published("fashion-mnist")
     run = simulate(digits("workload.dataset=fashion_mnist", "duration=16 s"), tmp_path / "run")
     assert run.summary["accuracy"]["mean"] > 0.75
-
-
-def test_data_as_plain_python_can_be_simulated(tmp_path):
-    data = {
-        "name": "plain",
-        "iterations": 2,
-        "workload": {"dataset": "digits"},
-        "cluster": {"clouds": [{"name": "a", "workers": [{"count": 2}]}]},
-        "system": "baseline",
-    }
-    assert simulate(from_data(data), tmp_path / "run").summary["scenario"] == "plain"
 
 
 def evaluated_on(monkeypatch):

@@ -1,6 +1,5 @@
 """States of runs by their folders, and locks of sweep folders."""
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.results import RunWriter
 from dlion_sim.scenario import dump
 from dlion_sim.sweep import State, load_sweep, locked, survey
-from dlion_sim.sweep.job import Ended, Job, record_failure
+from dlion_sim.sweep.job import Job
 from dlion_sim.sweep.lock import shared, token_of
 from tests.sweep.scenarios import write_sweep
 
@@ -40,19 +39,6 @@ def test_a_folder_has_the_state_of_its_run(tmp_path):
     assert state_of(points, out) == ["done", "interrupted", "failed", "interrupted", "to do", "to do"]
     begin(points[4], out)
     assert survey(points, out)[points[4].name].state is State.INTERRUPTED
-
-
-def test_a_changed_scenario_under_an_old_name_is_refused(tmp_path):
-    points = load_sweep(write_sweep(tmp_path, axes=AXES))
-    out = tmp_path / "out"
-    begin(points[0], out).finish({"status": "completed"})
-    begin(points[1], out).finish({"status": "failed"})
-    changed = load_sweep(write_sweep(tmp_path, "workload.batch_size=24", axes=AXES))
-    with pytest.raises(InputError) as fault:
-        survey(changed, out)
-    assert "holds a run of another scenario than ako is now (workload.batch_size was 16, is 24)" in str(fault.value)
-    assert fault.value.file == out / "ako"
-    assert not fault.value.further  # what failed is done anew
 
 
 def test_changes_without_effect_are_accepted(tmp_path):
@@ -115,16 +101,6 @@ def test_all_corrupt_folders_are_reported(tmp_path):
     with pytest.raises(InputError, match=r"cannot be read.* \(and 2 more\)") as fault:
         survey(points, tmp_path / "out")
     assert len(fault.value.further) == 9
-
-
-def test_a_failure_is_recorded_whether_the_run_began_or_not(tmp_path):
-    points = load_sweep(write_sweep(tmp_path, axes=AXES))
-    begin(points[0], tmp_path)
-    for point in points:
-        record_failure(Job.of(point, tmp_path, "cpu"), Ended(point.name, "failed", "no more memory", "line 1"))
-        manifest = json.loads((tmp_path / point.name / "manifest.json").read_text())
-        assert (manifest["status"], manifest["problem"]) == ("failed", "no more memory")
-    assert state_of(points, tmp_path) == ["failed", "failed"]
 
 
 def test_a_lock_is_held_until_its_last_process_ends(tmp_path):
