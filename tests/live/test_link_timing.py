@@ -109,20 +109,17 @@ def test_how_late_it_is_looked_at_does_not_matter(clock):
     assert asyncio.run(measured()) == pytest.approx(SIZE / 1e6)
 
 
-def test_the_kernel_tells_when_the_last_acknowledgement_came():
-    async def whole() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
-            sender.connect(server.getsockname())
-            reader, _ = server.accept()
-            with reader:
-                meter = Meter(sender)
-                delivery = meter.begin(1000)
-                sender.send(bytes(1000))
-                reader.recv(1000)
-                came = time.monotonic()
-                await asyncio.sleep(0.5)
-                found = [meter._acknowledged() for _ in range(20)]
-                assert {each.size for each in found} == {delivery.position + 1000}
-                assert delivery.began - 0.1 < min(each.at for each in found) < came + 0.3
-
-    asyncio.run(whole())
+async def test_the_kernel_tells_when_the_last_acknowledgement_came():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
+        sender.connect(server.getsockname())
+        reader, _ = server.accept()
+        with reader:
+            meter = Meter(sender)
+            delivery = meter.begin(1000)
+            sender.send(bytes(1000))
+            reader.recv(1000)
+            came = time.monotonic()
+            await asyncio.sleep(0.5)
+            found = [meter._acknowledged() for _ in range(20)]
+            assert {each.size for each in found} == {delivery.position + 1000}
+            assert delivery.began - 0.1 < min(each.at for each in found) < came + 0.3

@@ -103,110 +103,88 @@ async def crash(task):
     await asyncio.wait([task])
 
 
-def test_a_node_that_was_started_again_is_found_and_what_it_says_arrives():
-    async def scenario():
-        async with nodes(3) as (made, addresses, running):
-            await crash(running[2])
-            await until(lambda: 2 in made[0].losses and 2 in made[1].losses)
-            again = Node(2, addresses, joins=True)
-            running.append(asyncio.create_task(again.run()))
-            await until(lambda: sorted(again.found) == [0, 1] and not any(2 in node.losses for node in made[:2]))
-            again.ask(0)
-            made[0].ask(2)
-            await until(lambda: made[0].messages and again.messages)
-            assert again.clock == pytest.approx(made[0].clock, abs=30)  # the run began 100 s ago
-            assert not again.unreached
-
-    asyncio.run(scenario())
+async def test_a_node_that_was_started_again_is_found_and_what_it_says_arrives():
+    async with nodes(3) as (made, addresses, running):
+        await crash(running[2])
+        await until(lambda: 2 in made[0].losses and 2 in made[1].losses)
+        again = Node(2, addresses, joins=True)
+        running.append(asyncio.create_task(again.run()))
+        await until(lambda: sorted(again.found) == [0, 1] and not any(2 in node.losses for node in made[:2]))
+        again.ask(0)
+        made[0].ask(2)
+        await until(lambda: made[0].messages and again.messages)
+        assert again.clock == pytest.approx(made[0].clock, abs=30)  # the run began 100 s ago
+        assert not again.unreached
 
 
-def test_a_node_that_is_back_before_it_was_missed_is_lost_and_then_found():
+async def test_a_node_that_is_back_before_it_was_missed_is_lost_and_then_found():
     """Its connections have not ended, as where a machine has vanished."""
-
-    async def scenario():
-        async with nodes(2) as (made, addresses, running):
-            heard = []
-            made[0].lost = lambda peer, reason: (heard.append(reason), made[0].rendezvous.parted(peer))
-            await crash(made[1].listening)
-            again = Node(1, addresses, joins=True)
-            running.append(asyncio.create_task(again.run()))
-            await until(lambda: again.found == [0] and made[0].found == [1, 1])
-            assert heard == ["was connected with anew"]
-            made[0].ask(1)
-            await until(lambda: again.messages)
-            assert not made[1].messages
-
-    asyncio.run(scenario())
+    async with nodes(2) as (made, addresses, running):
+        heard = []
+        made[0].lost = lambda peer, reason: (heard.append(reason), made[0].rendezvous.parted(peer))
+        await crash(made[1].listening)
+        again = Node(1, addresses, joins=True)
+        running.append(asyncio.create_task(again.run()))
+        await until(lambda: again.found == [0] and made[0].found == [1, 1])
+        assert heard == ["was connected with anew"]
+        made[0].ask(1)
+        await until(lambda: again.messages)
+        assert not made[1].messages
 
 
-def test_a_replaced_node_cannot_return():
-    async def scenario():
-        async with nodes(2) as (made, addresses, running):
-            await crash(made[1].listening)
-            again = Node(1, addresses, joins=True)
-            running.append(asyncio.create_task(again.run()))
-            await until(lambda: again.found == [0] and 0 in made[1].losses)
-            refused = made[0].rendezvous.refused
-            await until(lambda: made[0].rendezvous.refused > refused + 3)
-            assert made[0].found == [1, 1]
-            again.ask(0)
-            await until(lambda: made[0].messages)
-
-    asyncio.run(scenario())
+async def test_a_replaced_node_cannot_return():
+    async with nodes(2) as (made, addresses, running):
+        await crash(made[1].listening)
+        again = Node(1, addresses, joins=True)
+        running.append(asyncio.create_task(again.run()))
+        await until(lambda: again.found == [0] and 0 in made[1].losses)
+        refused = made[0].rendezvous.refused
+        await until(lambda: made[0].rendezvous.refused > refused + 3)
+        assert made[0].found == [1, 1]
+        again.ask(0)
+        await until(lambda: made[0].messages)
 
 
-def test_nodes_that_gave_each_other_up_reconnect():
-    async def scenario():
-        async with nodes(2) as (made, _, _):
-            for who in (0, 1, 0):
-                before = len(made[0].found)
-                made[who].mesh._sessions[1 - who].drop("was silent for too long")
-                await until(lambda before=before: all(len(node.found) > before for node in made))
-                for node in made:
-                    node.ask(1 - node.rank)
-                await until(lambda before=before: all(len(node.messages) == before for node in made))
-
-    asyncio.run(scenario())
-
-
-def test_both_may_give_each_other_up_at_the_same_time():
-    async def scenario():
-        async with nodes(2) as (made, _, _):
-            for node in made:
-                node.mesh._sessions[1 - node.rank].drop("was silent for too long")
-            await until(lambda: all(len(node.found) == 2 for node in made))
+async def test_nodes_that_gave_each_other_up_reconnect():
+    async with nodes(2) as (made, _, _):
+        for who in (0, 1, 0):
+            before = len(made[0].found)
+            made[who].mesh._sessions[1 - who].drop("was silent for too long")
+            await until(lambda before=before: all(len(node.found) > before for node in made))
             for node in made:
                 node.ask(1 - node.rank)
-            await until(lambda: all(node.messages for node in made))
-            await asyncio.sleep(0.3)
-            assert all(len(node.found) == 2 for node in made)
-
-    asyncio.run(scenario())
+            await until(lambda before=before: all(len(node.messages) == before for node in made))
 
 
-def test_a_joining_node_learns_which_peers_it_does_not_reach():
-    async def scenario():
-        async with nodes(3) as (_, addresses, running):
-            await crash(running[1])
-            await crash(running[2])
-            again = Node(2, addresses, joins=True)
-            running.append(asyncio.create_task(again.run()))
-            await until(lambda: again.found == [0] and again.unreached == [1])
+async def test_both_may_give_each_other_up_at_the_same_time():
+    async with nodes(2) as (made, _, _):
+        for node in made:
+            node.mesh._sessions[1 - node.rank].drop("was silent for too long")
+        await until(lambda: all(len(node.found) == 2 for node in made))
+        for node in made:
+            node.ask(1 - node.rank)
+        await until(lambda: all(node.messages for node in made))
+        await asyncio.sleep(0.3)
+        assert all(len(node.found) == 2 for node in made)
 
-    asyncio.run(scenario())
+
+async def test_a_joining_node_learns_which_peers_it_does_not_reach():
+    async with nodes(3) as (_, addresses, running):
+        await crash(running[1])
+        await crash(running[2])
+        again = Node(2, addresses, joins=True)
+        running.append(asyncio.create_task(again.run()))
+        await until(lambda: again.found == [0] and again.unreached == [1])
 
 
-def test_nobody_begins_a_run_that_is_under_way_without_joining_it():
-    async def scenario():
-        async with nodes(2) as (made, addresses, running):
-            await crash(running[1])
-            await until(lambda: made[0].losses)
-            with pytest.raises(PeerError, match="the connection"):
-                await introduce(addresses[0], Ends(1, 0, Channel.DATA))
-            (await introduce(addresses[0], Ends(1, 0, Channel.DATA), AGAIN)).close()
-            assert made[0].found == [1]
-
-    asyncio.run(scenario())
+async def test_nobody_begins_a_run_that_is_under_way_without_joining_it():
+    async with nodes(2) as (made, addresses, running):
+        await crash(running[1])
+        await until(lambda: made[0].losses)
+        with pytest.raises(PeerError, match="the connection"):
+            await introduce(addresses[0], Ends(1, 0, Channel.DATA))
+        (await introduce(addresses[0], Ends(1, 0, Channel.DATA), AGAIN)).close()
+        assert made[0].found == [1]
 
 
 @pytest.mark.parametrize(
@@ -214,42 +192,34 @@ def test_nobody_begins_a_run_that_is_under_way_without_joining_it():
     [Standing(b"another."), Standing(b"another.", joins=True)],
     ids=["begins", "joins"],
 )
-def test_a_node_is_replaced_only_by_one_with_all_connections_and_the_secret(standing):
+async def test_a_node_is_replaced_only_by_one_with_all_connections_and_the_secret(standing):
     """Of one that does not know the secret, or has but one connection, nobody hears."""
-
-    async def scenario():
-        async with nodes(2) as (made, addresses, _):
-            stranger = replace(OURS, secret=b"another secret..")
-            frame = head(Kind.PROOF, Payload((b"x" * 128,)), Seal()) + b"x" * 128
-            for data in (b"", b"noise", frame[: HEAD_BYTES + 5], frame):
-                connection = await connected(addresses[0])
-                await asyncio.get_running_loop().sock_sendall(connection, data)
-                connection.close()
-            refused = made[0].rendezvous.refused
-            with pytest.raises(PeerError):
-                await introduce(addresses[0], Ends(1, 0, Channel.DATA), standing, credentials=stranger)
-            await until(lambda: made[0].rendezvous.refused > refused)
-            for node in made:
-                node.ask(1 - node.rank)
-            await until(lambda: all(node.messages for node in made))
-            assert not any(node.losses for node in made)
-            assert [node.found for node in made] == [[1], [0]]
-
-    asyncio.run(scenario())
+    async with nodes(2) as (made, addresses, _):
+        stranger = replace(OURS, secret=b"another secret..")
+        frame = head(Kind.PROOF, Payload((b"x" * 128,)), Seal()) + b"x" * 128
+        for data in (b"", b"noise", frame[: HEAD_BYTES + 5], frame):
+            connection = await connected(addresses[0])
+            await asyncio.get_running_loop().sock_sendall(connection, data)
+            connection.close()
+        refused = made[0].rendezvous.refused
+        with pytest.raises(PeerError):
+            await introduce(addresses[0], Ends(1, 0, Channel.DATA), standing, credentials=stranger)
+        await until(lambda: made[0].rendezvous.refused > refused)
+        for node in made:
+            node.ask(1 - node.rank)
+        await until(lambda: all(node.messages for node in made))
+        assert not any(node.losses for node in made)
+        assert [node.found for node in made] == [[1], [0]]
 
 
-def test_a_recorded_proof_replaces_no_node():
+async def test_a_recorded_proof_replaces_no_node():
     """What somebody has proved who wanted to join was for one challenge."""
-
-    async def scenario():
-        async with nodes(2) as (made, addresses, _):
-            recorded = Connector(OURS, Ends(1, 0, Channel.DATA), AGAIN).proof(Acceptor(OURS, 0).challenge)
-            for count in range(1, 6):
-                connection = Connection(await connected(addresses[0]))
-                await connection.send(Kind.PROOF, Payload((recorded,)))
-                await until(lambda count=count: made[0].rendezvous.refused == count)
-                connection.close()
-            assert [node.found for node in made] == [[1], [0]]
-            assert not made[0].losses
-
-    asyncio.run(scenario())
+    async with nodes(2) as (made, addresses, _):
+        recorded = Connector(OURS, Ends(1, 0, Channel.DATA), AGAIN).proof(Acceptor(OURS, 0).challenge)
+        for count in range(1, 6):
+            connection = Connection(await connected(addresses[0]))
+            await connection.send(Kind.PROOF, Payload((recorded,)))
+            await until(lambda count=count: made[0].rendezvous.refused == count)
+            connection.close()
+        assert [node.found for node in made] == [[1], [0]]
+        assert not made[0].losses

@@ -38,72 +38,57 @@ async def alone(timeouts=QUICK):
         sockets[1].close()
 
 
-def test_nodes_meet_in_any_order_of_start():
-    async def scenario():
-        sockets, addresses = listeners(3)
-        nodes = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
-        early = [asyncio.create_task(meet(each)) for each in nodes[:2]]
-        await asyncio.sleep(0.3)
-        assert all("node 2" in str(each.missing(each._pairs)) for each in nodes[:2])
-        found = await asyncio.gather(*early, meet(nodes[2]))
-        for rank, connections in enumerate(found):
-            assert set(connections) == {peer for peer in range(3) if peer != rank}
-            assert all(set(each.outgoing) == set(each.incoming) == set(Channel) for each in connections.values())
-            assert nodes[rank].missing(connections) == []
-            close(connections)
-        assert all(listener.fileno() == -1 for listener in sockets)
-
-    asyncio.run(scenario())
+async def test_nodes_meet_in_any_order_of_start():
+    sockets, addresses = listeners(3)
+    nodes = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
+    early = [asyncio.create_task(meet(each)) for each in nodes[:2]]
+    await asyncio.sleep(0.3)
+    assert all("node 2" in str(each.missing(each._pairs)) for each in nodes[:2])
+    found = await asyncio.gather(*early, meet(nodes[2]))
+    for rank, connections in enumerate(found):
+        assert set(connections) == {peer for peer in range(3) if peer != rank}
+        assert all(set(each.outgoing) == set(each.incoming) == set(Channel) for each in connections.values())
+        assert nodes[rank].missing(connections) == []
+        close(connections)
+    assert all(listener.fileno() == -1 for listener in sockets)
 
 
 @pytest.mark.parametrize("other", [{"secret": b"another secret.."}, {"run": b"s" * 32}], ids=["secret", "run"])
-def test_nodes_of_different_secrets_or_runs_never_meet_and_report_why(other):
-    async def scenario():
-        sockets, addresses = listeners(2)
-        secrets = [OURS, replace(OURS, **other)]
-        ours, theirs = (
-            rendezvous_of(rank, addresses, listener, credentials=credentials)
-            for rank, (listener, credentials) in enumerate(zip(sockets, secrets, strict=True))
-        )
-        tasks = [asyncio.create_task(meet(each)) for each in (ours, theirs)]
-        await until(
-            lambda: (
-                ours.refused and theirs.refused and "same secret, scenario, version and code?" in str(ours.missing([1]))
-            )
-        )
-        assert not any(task.done() for task in tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-    asyncio.run(scenario())
+async def test_nodes_of_different_secrets_or_runs_never_meet_and_report_why(other):
+    sockets, addresses = listeners(2)
+    secrets = [OURS, replace(OURS, **other)]
+    ours, theirs = (
+        rendezvous_of(rank, addresses, listener, credentials=credentials)
+        for rank, (listener, credentials) in enumerate(zip(sockets, secrets, strict=True))
+    )
+    tasks = [asyncio.create_task(meet(each)) for each in (ours, theirs)]
+    await until(
+        lambda: ours.refused and theirs.refused and "same secret, scenario, version and code?" in str(ours.missing([1]))
+    )
+    assert not any(task.done() for task in tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
 
 
-def test_a_node_that_is_no_peer_is_refused():
-    async def scenario():
-        async with alone() as (rendezvous, address):
-            with pytest.raises(PeerError, match="the connection"):
-                await introduce(address, Ends(7, 0, Channel.DATA))
-            assert rendezvous.refused == 1
-
-    asyncio.run(scenario())
+async def test_a_node_that_is_no_peer_is_refused():
+    async with alone() as (rendezvous, address):
+        with pytest.raises(PeerError, match="the connection"):
+            await introduce(address, Ends(7, 0, Channel.DATA))
+        assert rendezvous.refused == 1
 
 
-def test_a_second_connection_on_the_same_lane_takes_the_place_of_the_first():
+async def test_a_second_connection_on_the_same_lane_takes_the_place_of_the_first():
     """As where its sender has not heard that the first one was welcome."""
-
-    async def scenario():
-        async with alone() as (rendezvous, address):
-            first, second = [await introduce(address, Ends(1, 0, Channel.DATA)) for _ in range(2)]
-            loop = asyncio.get_running_loop()
-            assert await loop.sock_recv(first.socket, 1) == b""
-            with pytest.raises(BlockingIOError):
-                second.socket.recv(1)
-            assert rendezvous.refused == 0
-        first.close()
-        second.close()
-
-    asyncio.run(scenario())
+    async with alone() as (rendezvous, address):
+        first, second = [await introduce(address, Ends(1, 0, Channel.DATA)) for _ in range(2)]
+        loop = asyncio.get_running_loop()
+        assert await loop.sock_recv(first.socket, 1) == b""
+        with pytest.raises(BlockingIOError):
+            second.socket.recv(1)
+        assert rendezvous.refused == 0
+    first.close()
+    second.close()
 
 
 async def pester(address, data: bytes) -> bytes:
@@ -152,23 +137,17 @@ def test_strangers_get_a_challenge_and_nothing_else(attempts):
     asyncio.run(scenario())
 
 
-def test_a_stranger_cannot_make_a_node_allocate():
-    async def scenario():
-        async with alone() as (_, address):
-            tracemalloc.start()
-            await asyncio.gather(*(pester(address, head(Kind.PROOF, LONG, Seal())) for _ in range(20)))
-            assert tracemalloc.get_traced_memory()[1] < 5_000_000
-            tracemalloc.stop()
-
-    asyncio.run(scenario())
+async def test_a_stranger_cannot_make_a_node_allocate():
+    async with alone() as (_, address):
+        tracemalloc.start()
+        await asyncio.gather(*(pester(address, head(Kind.PROOF, LONG, Seal())) for _ in range(20)))
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+        tracemalloc.stop()
 
 
-def test_silent_strangers_are_disconnected():
-    async def scenario():
-        async with alone(replace(QUICK, handshake=0.1)) as (rendezvous, address):
-            connections = [await asyncio.open_connection(*address) for _ in range(50)]
-            await until(lambda: rendezvous.refused == 50)
-            for _, writer in connections:
-                writer.close()
-
-    asyncio.run(scenario())
+async def test_silent_strangers_are_disconnected():
+    async with alone(replace(QUICK, handshake=0.1)) as (rendezvous, address):
+        connections = [await asyncio.open_connection(*address) for _ in range(50)]
+        await until(lambda: rendezvous.refused == 50)
+        for _, writer in connections:
+            writer.close()
