@@ -9,9 +9,8 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 
@@ -99,12 +98,12 @@ def usage_of(argument: Any) -> str:
 def value(option: Any, said: inspect.Parameter) -> str:
     """What an option takes, in a word; nothing for one that is only there or not."""
     kind, given = get_args(said.annotation)
-    while get_args(kind):  # one of a list, or none
+    while get_args(kind) and get_origin(kind) is not Literal:  # one of a list, or none
         kind = get_args(kind)[0]
     if kind is bool:
         return ""
-    if issubclass(kind, Enum):
-        return ", ".join(f"`{each.value}`" for each in kind)
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{each}`" for each in get_args(kind))
     bounds = [f"{sign} {bound:g}" for sign, bound in ((">=", given.min), ("<=", given.max)) if bound is not None]
     written = f"`{option.metavar}`" if option.metavar else KINDS[kind]
     return " ".join([written, ", ".join(bounds)]).strip()
@@ -112,7 +111,7 @@ def value(option: Any, said: inspect.Parameter) -> str:
 
 def meaning(parameter: Any) -> str:
     """What `--help` says of it, with its default."""
-    default = parameter.opts[0] if parameter.default is True else getattr(parameter.default, "value", parameter.default)
+    default = parameter.opts[0] if parameter.default is True else parameter.default
     required = parameter.required and parameter.param_type_name == "option"
     told = f" Default: `{default}`." if default and parameter.show_default else " Required." * required
     return paragraphs(parameter.help) + told

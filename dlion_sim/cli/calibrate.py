@@ -15,7 +15,6 @@ from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import (
     BlockFile,
     ComputesOn,
-    Device,
     Hinting,
     Overrides,
     Quiet,
@@ -93,7 +92,7 @@ def compute(
     model: Annotated[str | None, typer.Option(help="A model, in place of a scenario.", show_default=False)] = None,
     dataset: Annotated[str | None, typer.Option(help="The data set for it.", show_default=False)] = None,
     overrides: Overrides = [],  # noqa: B006  (only read)
-    device: ComputesOn = Device.AUTO,
+    device: ComputesOn = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Measure gradients of a model on this machine: `workload.compute_time`, and the number of cores."""
@@ -105,7 +104,7 @@ def compute(
 
     try:
         with own_errors_told(chosen.references):
-            result = measured(chosen, device.value)
+            result = measured(chosen, device)
     except InputError as error:
         raise error.within(file) from None
     workload = f"{named(chosen.workload.model)[0]} on {named(chosen.workload.dataset)[0]}"

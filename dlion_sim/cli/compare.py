@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,13 +19,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 1000
 
 
-class Format(StrEnum):
-    """How the table is printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    MARKDOWN = "markdown"
+Format = Literal["table", "csv", "json", "markdown"]
 
 
 def compare(
@@ -46,7 +39,7 @@ def compare(
             "--format",
             help="`table`: the columns that fit the terminal, in a pipe all; `csv` and `json` have SI units.",
         ),
-    ] = Format.TABLE,
+    ] = "table",
 ) -> None:
     """Compare runs: accuracy or another metric, time to a target, speed-up over Baseline, traffic, cost.
 
@@ -73,7 +66,7 @@ def compare(
         raise typer.Exit(FAILED)
 
 
-def print_comparison(runs: Sequence[Run], target: str | None = None, format_: Format = Format.TABLE) -> None:
+def print_comparison(runs: Sequence[Run], target: str | None = None, format_: Format = "table") -> None:
     """Print the table of some runs. Raises InputError if none is completed, or one cannot be read."""
     from dlion_sim.analysis import chosen_target, group_runs
     from dlion_sim.cli.comparison_table import comparison_table
@@ -81,11 +74,11 @@ def print_comparison(runs: Sequence[Run], target: str | None = None, format_: Fo
 
     groups = group_runs(runs)
     chosen = chosen_target(groups, target)
-    if format_ in (Format.CSV, Format.JSON):
+    if format_ in ("csv", "json"):
         print(_data(groups, chosen.value, format_), end="")
         return
     table = comparison_table(groups[:_MOST_ROWS], chosen.value, chosen.source)
-    if format_ is Format.MARKDOWN:
+    if format_ == "markdown":
         print(table.markdown())
     else:
         wide_console().print(table)
@@ -101,6 +94,6 @@ def _data(groups: Sequence[Group], target: float, format_: Format) -> str:
     for place, key in enumerate(dict.fromkeys(["scenario", *varying(groups), "system"])):
         rows.insert(place, key, [group.labels.get(key, "") for group in groups], allow_duplicates=True)
     rows["target"] = target
-    if format_ is Format.CSV:
+    if format_ == "csv":
         return rows.to_csv(index=False)
     return rows.to_json(orient="records", indent=2) + "\n"

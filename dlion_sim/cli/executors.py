@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,12 +20,7 @@ if TYPE_CHECKING:
 _RAY = "--executor ray"
 
 
-class ExecutorKind(StrEnum):
-    """Executors of runs."""
-
-    LOCAL = "local"
-    RAY = "ray"
-
+ExecutorKind = Literal["local", "ray"]
 
 Jobs = Annotated[int | None, typer.Option(min=1, help="Parallel runs; by default one per core.", show_default=False)]
 RunBy = Annotated[ExecutorKind, typer.Option(help="Processes on this machine, or a Ray cluster.")]
@@ -51,11 +45,11 @@ class ExecutorOptions:
 
     def check(self) -> None:
         """Raise InputError for inconsistent options, and for Ray or a GPU that is missing."""
-        if self.kind is ExecutorKind.LOCAL:
+        if self.kind == "local":
             for option, value in (("--address", self.address), ("--gpus-per-job", self.gpus_per_job)):
                 if value is not None:
                     raise InputError("needs --executor ray", file=option)
-            if self.device is Device.CUDA:
+            if self.device == "cuda":
                 from dlion_sim.learning.process import device_named
 
                 device_named("cuda")
@@ -64,11 +58,9 @@ class ExecutorOptions:
         if gpus is not None and (gpus <= 0 or (gpus > 1 and not gpus.is_integer())):
             problem = f"{gpus:g} is neither a share of a GPU nor a number of GPUs"
             raise InputError(problem, file="--gpus-per-job", allowed="e.g. 0.25, 1 or 2")
-        if (self.device is Device.CUDA and not gpus) or (self.device is Device.CPU and gpus):
+        if (self.device == "cuda" and not gpus) or (self.device == "cpu" and gpus):
             problem = "does not go with --gpus-per-job" if gpus else "needs --gpus-per-job"
-            raise InputError(
-                problem, file=f"--device {self.device.value}", allowed="on a Ray cluster, a GPU for each run"
-            )
+            raise InputError(problem, file=f"--device {self.device}", allowed="on a Ray cluster, a GPU for each run")
         from dlion_sim.sweep.ray_task import prepare_ray
 
         try:
@@ -79,13 +71,13 @@ class ExecutorOptions:
     @property
     def device_of_jobs(self) -> Literal["auto", "cpu", "cuda"]:
         """The device of jobs; on a cluster, the one that was requested."""
-        if self.kind is ExecutorKind.LOCAL:
-            return self.device.value
+        if self.kind == "local":
+            return self.device
         return "cuda" if self.gpus_per_job else "cpu"
 
     def check_data(self, points: Sequence[Point]) -> None:
         """Raise InputError if points run on this machine and a data set is unavailable; a cluster has its own data."""
-        if self.kind is ExecutorKind.LOCAL:
+        if self.kind == "local":
             from dlion_sim.sweep import check_data
 
             check_data(points)
@@ -101,7 +93,7 @@ class ExecutorOptions:
             yield executor
 
     def _executor(self, runs: int, output: Path, lock: int) -> AbstractContextManager[Executor]:
-        if self.kind is ExecutorKind.RAY:
+        if self.kind == "ray":
             from dlion_sim.sweep.ray_cluster import RayCluster
 
             return RayCluster(

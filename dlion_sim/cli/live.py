@@ -13,7 +13,6 @@ from dlion_sim.cli.options import (
     Attached,
     ComputesOn,
     Delays,
-    Device,
     Fifo,
     Force,
     Listen,
@@ -50,7 +49,7 @@ def live(
     scenario: ScenarioName,
     overrides: Overrides = [],  # noqa: B006  (only read)
     output: Output = None,
-    device: ComputesOn = Device.AUTO,
+    device: ComputesOn = "auto",
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
     silence: Silence = None,
@@ -73,7 +72,7 @@ def live(
         done = run_locally(
             loaded,
             folder,
-            device=device.value,
+            device=device,
             paced=pacing,
             timeouts=Timeouts.of(loaded, start=start_within, silence=silence),
             force=force,
@@ -91,7 +90,7 @@ def node(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the node's part, rank-RANK.")],
     listen: Listen = None,
     overrides: Overrides = [],  # noqa: B006  (only read)
-    device: ComputesOn = Device.AUTO,
+    device: ComputesOn = "auto",
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
     silence: Silence = None,
@@ -124,7 +123,7 @@ def node(
         listen=listener_of(listen, listen_fd),
         secret=read_secret(secret_file),
         output=output,
-        device=device.value,
+        device=device,
         paced=pacing,
         timeouts=Timeouts.of(loaded, start=start_within, silence=silence),
         delays=seconds_in(delays),
@@ -174,7 +173,7 @@ def emulate(
     scenario: ScenarioNameIfAny = None,
     overrides: Overrides = [],  # noqa: B006  (only read)
     output: Output = None,
-    device: ComputesOn = Device.AUTO,
+    device: ComputesOn = "auto",
     pacing: Pacing = True,
     fifo: Fifo = False,
     start_within: StartWithin = 60.0,
@@ -225,7 +224,7 @@ def emulate(
         done = emulate_run(
             loaded,
             folder,
-            device=device.value,
+            device=device,
             paced=pacing,
             fair=not fifo,
             timeouts=Timeouts.of(loaded, start=start_within, silence=silence),

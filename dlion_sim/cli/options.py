@@ -6,10 +6,9 @@ import platform
 import socket
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -20,13 +19,7 @@ if TYPE_CHECKING:
     from dlion_sim.live import Address
 
 
-class Device(StrEnum):
-    """Where gradients are computed."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-
+Device = Literal["auto", "cpu", "cuda"]
 
 ComputesOn = Annotated[Device, typer.Option(help="Where gradients are computed.")]
 _Scenario = typer.Argument(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,34 +25,9 @@ Labels = Annotated[
     typer.Option("--label", help="Label for the runs of each path, one per RUNS.", show_default=False),
 ]
 
-
-class Progress(StrEnum):
-    """Horizontal axes of curves."""
-
-    TIME = "time"
-    BYTES = "bytes"
-    ITERATIONS = "iterations"
-    EPOCHS = "epochs"
-    COST = "cost"
-
-
-class Band(StrEnum):
-    """Bands over several seeds."""
-
-    RANGE = "range"
-    INTERVAL = "interval"
-
-
-class Quantity(StrEnum):
-    """Quantities of heat maps."""
-
-    ACCURACY = "accuracy"
-    TIME = "time"
-    SPEEDUP = "speedup"
-    BYTES = "bytes"
-
-
-Bands = Annotated[Band, typer.Option("--band", help="Range over seeds, or 95 % interval of the mean.")]
+Bands = Annotated[
+    Literal["range", "interval"], typer.Option("--band", help="Range over seeds, or 95 % interval of the mean.")
+]
 
 
 @plot.callback()
@@ -65,15 +39,17 @@ def root() -> None:
 def accuracy(
     runs: Runs,
     output: Output,
-    x: Annotated[Progress, typer.Option(help="Horizontal axis.")] = Progress.TIME,
-    band: Bands = Band.RANGE,
+    x: Annotated[
+        Literal["time", "bytes", "iterations", "epochs", "cost"], typer.Option(help="Horizontal axis.")
+    ] = "time",
+    band: Bands = "range",
     labels: Labels = None,
     quiet: Quiet = False,
 ) -> None:
     """Accuracy, or another metric, over time: mean and band over seeds, a line per system, a panel per environment."""
     from dlion_sim.figures import plot_accuracies
 
-    _done(plot_accuracies(_groups(runs, labels), output, x.value, band.value), quiet=quiet)
+    _done(plot_accuracies(_groups(runs, labels), output, x, band), quiet=quiet)
 
 
 @plot.command()
@@ -158,31 +134,29 @@ def queues(run: OneRun, output: Output, quiet: Quiet = False) -> None:
 
 
 @plot.command()
-def deviation(
-    runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False
-) -> None:
+def deviation(runs: Runs, output: Output, band: Bands = "range", labels: Labels = None, quiet: Quiet = False) -> None:
     """Worker deviation: the spread of the workers' accuracies (or other metric) over time."""
     from dlion_sim.figures import plot_deviation
 
-    _done(plot_deviation(_groups(runs, labels), output, band.value), quiet=quiet)
+    _done(plot_deviation(_groups(runs, labels), output, band), quiet=quiet)
 
 
 @plot.command()
-def online(runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False) -> None:
+def online(runs: Runs, output: Output, band: Bands = "range", labels: Labels = None, quiet: Quiet = False) -> None:
     """Online (prequential) accuracy of a stream's samples over time, with drift."""
     from dlion_sim.figures import plot_online
 
-    _done(plot_online(_groups(runs, labels), output, band.value), quiet=quiet)
+    _done(plot_online(_groups(runs, labels), output, band), quiet=quiet)
 
 
 @plot.command()
 def availability(
-    runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False
+    runs: Runs, output: Output, band: Bands = "range", labels: Labels = None, quiet: Quiet = False
 ) -> None:
     """Availability: machines up over time, accuracy (or other metric), and lost work."""
     from dlion_sim.figures import plot_availability
 
-    _done(plot_availability(_groups(runs, labels), output, band.value), quiet=quiet)
+    _done(plot_availability(_groups(runs, labels), output, band), quiet=quiet)
 
 
 @plot.command()
@@ -206,7 +180,7 @@ def timeline(
 def heatmap(
     runs: Runs,
     output: Output,
-    show: Annotated[Quantity, typer.Option(help="What to show.")] = Quantity.ACCURACY,
+    show: Annotated[Literal["accuracy", "time", "speedup", "bytes"], typer.Option(help="What to show.")] = "accuracy",
     x: Annotated[str | None, typer.Option(help="The axis along the horizontal, e.g. bandwidth.")] = None,
     y: Annotated[str | None, typer.Option(help="The axis along the vertical, e.g. system.")] = None,
     target: Target = None,
@@ -217,7 +191,7 @@ def heatmap(
     from dlion_sim.figures import plot_heatmap
 
     groups = _groups(runs)
-    _done(plot_heatmap(groups, output, show.value, chosen_target(groups, target).value, x, y), quiet=quiet)
+    _done(plot_heatmap(groups, output, show, chosen_target(groups, target).value, x, y), quiet=quiet)
 
 
 def _groups(paths: list[Path], labels: list[str] | None = None) -> list[Group]:

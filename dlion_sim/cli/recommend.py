@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
-from dlion_sim.cli.options import ComputesOn, Device, Overrides, Quiet, ScenarioName, seconds_of
+from dlion_sim.cli.options import ComputesOn, Overrides, Quiet, ScenarioName, seconds_of
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,13 +24,6 @@ CATALOG = "aws-skypilot"
 _COUNTS = "1,2,4"
 
 
-class Machines(StrEnum):
-    """Where candidates' machines are from."""
-
-    CATALOG = "catalog"
-    OWN = "own"
-
-
 def recommend(
     scenario: ScenarioName,
     output: Annotated[
@@ -39,8 +31,8 @@ def recommend(
         typer.Option("--output", "-o", help="The folder for the runs and the recommendation.", show_default=False),
     ],
     machines: Annotated[
-        Machines, typer.Option(help="Rent machines of a catalog, or use the scenario's own.")
-    ] = Machines.CATALOG,
+        Literal["catalog", "own"], typer.Option(help="Rent machines of a catalog, or use the scenario's own.")
+    ] = "catalog",
     deadline: Annotated[
         str | None,
         typer.Option(
@@ -94,8 +86,8 @@ def recommend(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the candidates.")] = False,
     jobs: Jobs = None,
-    device: ComputesOn = Device.AUTO,
-    executor: RunBy = ExecutorKind.LOCAL,
+    device: ComputesOn = "auto",
+    executor: RunBy = "local",
     address: Address = None,
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,
@@ -109,7 +101,7 @@ def recommend(
     from dlion_sim.recommend import Choices, write_recommendation
     from dlion_sim.sweep import cores, locked
 
-    own = machines is Machines.OWN
+    own = machines == "own"
     goal = None if own and deadline is None and budget is None else _goal(deadline, budget)
     options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
     options.check()
@@ -121,20 +113,20 @@ def recommend(
     study = _study(scenario, overrides, target_accuracy, choices, goal, seeds, output)
     study.check()
     side_by_side = options.jobs or cores()
-    tells = not quiet and options.kind is ExecutorKind.LOCAL
+    tells = not quiet and options.kind == "local"
     if dry_run:
         if limit:
-            study.limit(limit, side_by_side, options.device.value)
+            study.limit(limit, side_by_side, options.device)
         elif tells:
-            print_time(study, side_by_side, options.device.value, most=6, watch=2.0)
+            print_time(study, side_by_side, options.device, most=6, watch=2.0)
         if not quiet:
             print_candidates(study)
         return
     with locked(output) as lock:
-        if limit and study.limit(limit, side_by_side, options.device.value) and not quiet:
+        if limit and study.limit(limit, side_by_side, options.device) and not quiet:
             print_effort(study)
         elif tells and not study.is_begun:
-            print_time(study, side_by_side, options.device.value, most=2, watch=1.0)
+            print_time(study, side_by_side, options.device, most=2, watch=1.0)
         is_done = _run(study, options, lock, quiet=quiet)
         if not is_done:
             if not quiet:
@@ -225,7 +217,7 @@ def _effort(given: str | None, kind: ExecutorKind) -> float | None:
     """The wall time (s) of --effort."""
     if given is None:
         return None
-    if kind is not ExecutorKind.LOCAL:
+    if kind != "local":
         raise InputError("is estimated on this machine only", file="--effort", allowed="--executor local")
     return _some_time(given, "--effort")
 

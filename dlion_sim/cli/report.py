@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -82,18 +81,10 @@ def watch(
     raise typer.Exit(INTERRUPTED)
 
 
-class Format(StrEnum):
-    """Formats of exports."""
-
-    CSV = "csv"
-    TENSORBOARD = "tensorboard"
-    TRACE = "trace"
-
-
 def export(
     runs: Runs,
     to: Annotated[
-        Format,
+        Literal["csv", "tensorboard", "trace"],
         typer.Option(
             help="Tables; event files for TensorBoard (extra tensorboard); or a timeline for Perfetto and Chrome.",
             show_default=False,
@@ -106,7 +97,7 @@ def export(
     from dlion_sim.analysis.export import export_csv, export_tensorboard, export_trace
     from dlion_sim.results import Frames
 
-    exports = {Format.CSV: export_csv, Format.TENSORBOARD: export_tensorboard, Format.TRACE: export_trace}
+    exports = {"csv": export_csv, "tensorboard": export_tensorboard, "trace": export_trace}
     exports[to](Frames.of(runs).runs, output)
     if not quiet:
         print(f"exported: {output}")

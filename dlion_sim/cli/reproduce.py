@@ -11,9 +11,9 @@ import typer
 from rich.box import HEAVY_HEAD
 from rich.console import Console
 
-from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
+from dlion_sim.cli.executors import Address, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.cli.options import ComputesOn, Device, Quiet
+from dlion_sim.cli.options import ComputesOn, Quiet
 from dlion_sim.cli.sweep import estimated, run_sweep
 from dlion_sim.errors import InputError, did_you_mean
 
@@ -57,8 +57,8 @@ def reproduce(
         bool, typer.Option("--dry-run", help="Only show the plan; by default of all experiments.")
     ] = False,
     jobs: Jobs = None,
-    device: ComputesOn = Device.AUTO,
-    executor: RunBy = ExecutorKind.LOCAL,
+    device: ComputesOn = "auto",
+    executor: RunBy = "local",
     address: Address = None,
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,

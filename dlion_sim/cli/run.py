@@ -21,7 +21,7 @@ def run(
     scenario: ScenarioNameIfAny = None,
     overrides: Overrides = [],  # noqa: B006  (only read)
     output: Output = None,
-    device: ComputesOn = Device.AUTO,
+    device: ComputesOn = "auto",
     checkpoint_every: Annotated[
         float, typer.Option(help="Seconds of wall time between two checkpoints; 0 for none.", min=0)
     ] = 60.0,
@@ -74,7 +74,7 @@ def _simulate(
         return simulate(
             scenario,
             folder,
-            device=device.value,
+            device=device,
             force=force,
             checkpoint_every=checkpoint_every,
             interrupted=interrupts.asked,
@@ -109,7 +109,7 @@ def _refuse_with_resume(
         " ".join(f"--set {shlex.quote(each)}" for each in overrides),
         f"--output {output}" * (output is not None),
         "--force" * force,
-        f"--device {device.value}" * (device != Device.AUTO),
+        f"--device {device}" * (device != "auto"),
     ]
     for option in filter(None, given):
         raise InputError(f"does not go with {option}", file="--resume", allowed="--checkpoint-every, --quiet")

@@ -13,9 +13,9 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED, some
-from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
+from dlion_sim.cli.executors import Address, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.cli.options import ComputesOn, Device, Quiet
+from dlion_sim.cli.options import ComputesOn, Quiet
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def sweep(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the run folders.", show_default=False)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
     jobs: Jobs = None,
-    device: ComputesOn = Device.AUTO,
-    executor: RunBy = ExecutorKind.LOCAL,
+    device: ComputesOn = "auto",
+    executor: RunBy = "local",
     address: Address = None,
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,
@@ -204,11 +204,11 @@ def estimated(points: Sequence[Point], found: Mapping[str, Found], options: Exec
     """
     from dlion_sim.sweep import State, cores, estimate
 
-    if options.kind is not ExecutorKind.LOCAL or all(each.state is State.DONE for each in found.values()):
+    if options.kind != "local" or all(each.state is State.DONE for each in found.values()):
         return ""
     jobs = options.jobs or cores()
     effort: dict[str, Any] = {"most": 2, "watch": 1.0} if in_short else {}
-    takes = estimate(points, found, jobs=jobs, device=options.device.value, **effort)
+    takes = estimate(points, found, jobs=jobs, device=options.device, **effort)
     return f"{takes.text} on this machine, {jobs} in parallel"
 
 
