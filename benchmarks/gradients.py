@@ -15,46 +15,26 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
-import numpy as np
 import torch
 from rich.console import Console
 from torch.nn.functional import cross_entropy
 
 from benchmarks.measuring import options, ratio, table
-from dlion_sim.learning import Dataset, build
-from dlion_sim.learning.datasets import NormalisedImages
-from dlion_sim.learning.datasets.registry import DATASETS
+from dlion_sim.learning import build
 from dlion_sim.learning.process import kept_memory
-from dlion_sim.learning.tasks import Classification
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.simulate import simulate
 
 WORKERS, BATCH, ROUNDS = 16, 32, 12
 SHORT = 2, 1
 """Workers and rounds."""
-SHAPED = "noise of CIFAR-10's shape"
 SYSTEMS = {
     "baseline": "baseline",
     "dlion": {"name": "dlion", "batching": {"growth": "none", "profile_batch_sizes": []}},
 }
-
-
-def noise(samples: int) -> Dataset:
-    """Random training samples, and few test samples."""
-    numbers = np.random.default_rng(0)
-    training, test = (
-        (
-            torch.from_numpy(numbers.integers(256, size=(count, 3, 32, 32), dtype=np.uint8)),
-            torch.from_numpy(numbers.integers(10, size=count)),
-        )
-        for count in (samples, 100)
-    )
-    normalised = NormalisedImages(mean=(0.5,) * 3, std=(0.25,) * 3)
-    return Dataset(*training, *test, Classification(10), normalised, name=SHAPED)
 
 
 def plain_loop(workers: int, rounds: int, threads: int, memory_is_kept: bool) -> float:
@@ -88,7 +68,7 @@ def simulation(workers: int, rounds: int, system: object, kernels: str, bandwidt
             "name": "gradients",
             "iterations": rounds,
             "workload": {
-                "dataset": SHAPED,
+                "dataset": "benchmarks.gpu_accept.data:images",
                 "model": "cipher",
                 "batch_size": BATCH,
                 "evaluate_every": "1000 s",
@@ -113,8 +93,6 @@ def main() -> None:
     arguments = parser.parse_args()
     cores = os.cpu_count() or 1
     repeat, size = (1, SHORT) if arguments.short else (arguments.repeat, (WORKERS, ROUNDS))
-    assert isinstance(DATASETS, dict)
-    DATASETS[SHAPED] = lru_cache(partial(noise, 500 if arguments.short else 50_000))
     rates: dict[str, list[float]] = {}
     for _ in range(repeat):
         for threads in sorted({1, cores}):

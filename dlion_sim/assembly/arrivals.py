@@ -31,7 +31,6 @@ class Arrivals:
     """The number of samples that are there from the start."""
 
     def by(self, now: float) -> int:
-        """How many have arrived by a time (s)."""
         return int(np.searchsorted(self.times, now, side="right"))
 
 
@@ -47,7 +46,6 @@ class StreamSampler:
 
     @property
     def shard(self) -> Indices:
-        """The samples that are there from the start."""
         return self._arrivals.samples[: self._arrivals.initial]
 
     def receive(self, now: float) -> Indices:

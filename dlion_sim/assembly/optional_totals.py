@@ -27,7 +27,6 @@ class PacketTotals:
     """The completion time of each data message."""
 
     def add(self, row: TransfersRow) -> None:
-        """Count a message, if it was sent completely and in packets."""
         if row.lost_bytes is None or row.completed is None:
             return
         self.bytes += row.bytes + (row.saved_bytes or 0)
@@ -78,7 +77,6 @@ class StreamTotals:
         self.right += (row.accuracy or 0.0) * samples
 
     def classes(self, row: ClassesRow) -> None:
-        """Add the evaluation of one class."""
         self.begin = min(self.begin, row.virtual_time)
         if row.share > 0 or row.label in self.accuracies:
             self.accuracies.setdefault(row.label, {}).setdefault(row.worker, []).append(row.accuracy)
@@ -185,7 +183,6 @@ class AvailabilityTotals:
 
 
 def _delays(seconds: list[float]) -> dict[str, float | None]:
-    """As `Delays` in the summary."""
     if not seconds:
         return {"mean": None, "most": None}
     return {"mean": sum(seconds) / len(seconds), "most": max(seconds)}

@@ -95,7 +95,6 @@ class Outages:
         return frozenset(number for number, first in begins if first and first.begin == 0)
 
     def link_outages(self, a: str, b: str) -> Sequence[Outage]:
-        """The outages of the path from cloud `a` to cloud `b`."""
         return self._links[a, b].outages if (a, b) in self._links else ()
 
     def links(self, a: str, b: str) -> Schedule | None:

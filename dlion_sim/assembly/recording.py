@@ -63,13 +63,11 @@ class Recorder:
         """The wait for input of each worker's present computation."""
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
-        """Set the writer and the wall clock."""
         self._writer = writer
         self._wall = wall
 
     @property
     def metric(self) -> Metric:
-        """The metric of evaluations."""
         return Metric.of(self._writer.manifest)
 
     @property
@@ -79,11 +77,9 @@ class Recorder:
 
     @property
     def iterations(self) -> Mapping[int, int]:
-        """The number of each worker's last iteration."""
         return self._totals.iterations
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
-        """A worker has completed an iteration."""
         self._add(worker, now, kind="iteration", **_fields(report), **self._stalled(worker, report.compute_seconds))
 
     def fed(self, worker: int, stall: Stall) -> None:
@@ -91,16 +87,13 @@ class Recorder:
         self._stalls[worker] = stall
 
     def profiled(self, worker: int, seconds: float, now: float) -> None:
-        """A worker has timed its machine, for so many seconds."""
         self._add(worker, now, **_fields(Unfinished("profile", 0, seconds)))
 
     def unfinished(self, worker: int, left: Unfinished | None, now: float) -> None:
-        """The run ends during a worker's iteration."""
         if left is not None:
             self._add(worker, now, **_fields(left), **self._stalled(worker, left.compute_seconds))
 
     def lost(self, worker: int, left: Unfinished | None, batch_size: int | None, now: float) -> None:
-        """A worker's process has ended during its iteration."""
         if left is not None:
             columns = {
                 **_fields(left),
@@ -109,7 +102,6 @@ class Recorder:
             self._add(worker, now, **columns, **self._stalled(worker, left.compute_seconds))
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
-        """A worker's parameters were evaluated, after so many iterations."""
         self._evaluated("evaluation", worker, score, iteration, now)
         for number, share, samples, accuracy in score.classes:
             self.append(ClassesRow(now, worker, number, share, samples, accuracy))
@@ -136,7 +128,6 @@ class Recorder:
         return {"prep_seconds": prep, "fetch_seconds": min(stall.fetch, computed - prep)}
 
     def _add(self, worker: int, now: float, **columns: Any) -> None:
-        """Add a row of the metrics, with further columns by name."""
         self.append(MetricsRow(now, self._wall(now), worker, **columns))
 
     def carried(self, transfer: Transfer, size: float) -> None:
@@ -146,7 +137,6 @@ class Recorder:
             self._interval(transfer).bytes += more
 
     def sent(self, transfer: Transfer, now: float) -> None:
-        """A message has been sent completely."""
         message = transfer.message
         interval = self._interval(transfer)
         interval.bytes += transfer.count(transfer.size - (transfer.loss.saved if transfer.loss else 0))
@@ -177,7 +167,6 @@ class Recorder:
                 self.append(PartsRow(began, *link, body.kind, body.stage, variable, large, size, lost, seconds))
 
     def end_interval(self, now: float) -> None:
-        """An interval of the links ends."""
         for (sender, receiver), interval in sorted(self._links.items()):
             n_percent = fmean(interval.n_percents) if interval.n_percents else None
             self.append(
@@ -192,7 +181,6 @@ class Recorder:
             self._writer.append(row)
 
     def flush(self) -> None:
-        """Write all rows to the disk."""
         self._writer.flush()
 
     def summary(

@@ -98,7 +98,6 @@ class Setting:
 
     @property
     def workers(self) -> int:
-        """The number of workers."""
         return len(self.shards)
 
     @property
@@ -108,12 +107,10 @@ class Setting:
 
     @property
     def participants(self) -> int:
-        """The number of workers and parameter servers."""
         return self.workers + len(self.hosts)
 
     @cached_property
     def outages(self) -> Outages:
-        """The outages of participants and links."""
         return Outages.of(self.scenario, self.hosts)
 
     @property
@@ -123,17 +120,14 @@ class Setting:
 
     @property
     def own_modules(self) -> frozenset[str]:
-        """The names of the modules of the user's own code."""
         return self.system.own_modules | {own_code.module_of(name) for name in self.scenario.references.values()}
 
     @property
     def own_sources(self) -> dict[str, str]:
-        """Digests of these modules' sources, by name."""
         return {module: own_code.digest(module) for module in sorted(self.own_modules)}
 
     @cached_property
     def layout(self) -> Layout:
-        """The layout of the model's parameters."""
         return Layout.of(self.model)
 
     @property
@@ -151,7 +145,6 @@ class Setting:
 
     @cached_property
     def training_samples(self) -> int:
-        """The number of samples in all shards."""
         return len(np.unique(np.concatenate(self.shards)))
 
     @cached_property
@@ -164,7 +157,6 @@ class Setting:
         return range(self.workers) if number >= self.workers else tuple(self._mixing[number])
 
     def same_machine(self, number: int) -> set[int]:
-        """The other participants on a participant's machine."""
         # A server on a worker's machine has the worker's number as place; another one has its own.
         of_servers = (host if isinstance(host, int) else self.workers + place for place, host in enumerate(self.hosts))
         places = [*range(self.workers), *of_servers]

@@ -100,17 +100,14 @@ class DataStream:
 
     @property
     def shards(self) -> Sequence[Indices]:
-        """All samples that arrive at each worker."""
         return [each.samples for each in self.arrivals]
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """The drift, for the manifest."""
         spans = [(each.what, *each.span) for each in self.spec.drift]
         return [{"what": what, "begin": begin, "end": end} for what, begin, end in spans]
 
     def most_kept(self, worker: int) -> int:
-        """The most samples that a worker keeps."""
         come, most = len(self.arrivals[worker].samples), self.spec.keep.most
         return come if most is None else min(come, most)
 

@@ -61,7 +61,6 @@ class Totals:
 
     @property
     def score(self) -> float | None:
-        """The metric's mean over the workers at the last evaluation, if there was one."""
         last = next(reversed(self._evaluations.values()), None)
         return float(np.mean(list(last.values()))) if last else None
 

@@ -54,7 +54,6 @@ class Assembler:
         return received
 
     def lost(self, sender: int) -> None:
-        """A sender is lost."""
         self._last.pop(sender, None)
 
     def _filled(self, message: Message, have: NDArray[np.bool_]) -> Message:

@@ -86,7 +86,6 @@ class Cutter:
         self._variables = Variables(layout)
 
     def cut(self, message: Message) -> Cut:
-        """The packets of a message for which `is_cut`."""
         dlcp, count = self._dlcp, len(self._layout.sizes)
         variable = self._variables.of(starts(message, self._layout, self._workers))
         large = _large(_mean_magnitudes(message), variable, dlcp.quantile)
@@ -130,7 +129,6 @@ class Variables:
         self._ends = np.cumsum(layout.sizes)
 
     def of(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The numbers of the variables of `entries`."""
         return np.searchsorted(self._ends, entries, side="right").astype(np.int32)
 
 

@@ -38,7 +38,6 @@ class Newest:
         """The kept samples, in the order of arrival."""
 
     def add(self, samples: Indices) -> None:
-        """Add arrivals, in this order."""
         kept = np.concatenate([self.samples, samples])
         self.samples = kept if self._most is None else kept[-self._most :]
 
@@ -54,7 +53,6 @@ class Reservoir:
         """The kept samples, in no order."""
 
     def add(self, samples: Indices) -> None:
-        """Add arrivals, in this order."""
         room = self._size - len(self.samples)
         self.samples, later = np.concatenate([self.samples, samples[:room]]), samples[room:]
         # The t-th arrival takes a random one of t places, if that is in the reservoir; the last one stays.

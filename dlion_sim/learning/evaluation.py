@@ -78,7 +78,6 @@ class Evaluator:
         return self._dataset.task.score(sums, len(samples))
 
     def close(self) -> None:
-        """End the threads."""
         self._pool.close()
 
     def _training_samples(self, samples: Indices) -> tuple[Tensor, Tensor]:
@@ -88,7 +87,6 @@ class Evaluator:
     def _sums(
         self, replicas: Sequence[Replica], inputs: Tensor, targets: Tensor, measure: _Measure
     ) -> list[list[float]]:
-        """Sums of each replica over all samples."""
         parts = zip(torch.split(inputs, _BATCH), torch.split(targets, _BATCH), strict=True)
         batches = [(*part, measure) for part in parts]
         sums = torch.stack(self._pool.map(self._batch, [(replica, batch) for replica in replicas for batch in batches]))
@@ -97,7 +95,6 @@ class Evaluator:
 
     @torch.inference_mode()
     def _batch(self, model: nn.Module, work: tuple[Replica, tuple[Tensor, Tensor, _Measure]]) -> Tensor:
-        """Sums over the samples of one pass."""
         replica, (inputs, targets, measure) = work
         look_at(model, replica)
         return measure(model(self._dataset.transform(inputs)), targets)

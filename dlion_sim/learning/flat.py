@@ -22,7 +22,6 @@ class Layout:
 
     @classmethod
     def of(cls, module: nn.Module) -> Layout:
-        """The layout of the parameters of `module`."""
         named = dict(module.named_parameters())
         return cls(tuple(named), tuple(tuple(parameter.shape) for parameter in named.values()))
 
@@ -39,7 +38,6 @@ class Layout:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Entries of each variable."""
         return tuple(map(prod, self.shapes))
 
     @property

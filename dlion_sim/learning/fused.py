@@ -155,7 +155,6 @@ class _Part:
 
     @property
     def padded(self) -> int:
-        """Samples with padding."""
         return max(_LEAST, _power_of_two(len(self.samples)))
 
 

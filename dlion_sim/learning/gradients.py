@@ -34,7 +34,6 @@ class Ticket:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the answer is available."""
         return self.answer.done()
 
     def read(self) -> tuple[float, Tensor]:
@@ -91,7 +90,6 @@ class GradientExecutor:
         return ticket.read()
 
     def close(self) -> None:
-        """End the threads; pending gradients are dropped."""
         self._pool.close()
 
     def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[float, Tensor]:

@@ -74,7 +74,6 @@ class Adam:
         return [torch.zeros_like(parameters), torch.zeros_like(parameters), torch.tensor(0.0)]
 
     def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
-        """One step of Algorithm 1."""
         first, second, steps = (moment for moment in moments if moment is not None)
         if self._weight_decay:
             parameters.mul_(1 - learning_rate * self._weight_decay)
@@ -127,7 +126,6 @@ class Muon:
         return [torch.zeros_like(parameters), *self._adam.moments(parameters[self._others])]
 
     def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
-        """One step of each rule."""
         momentum, *of_others = moments
         assert momentum is not None
         others = parameters[self._others]
@@ -162,7 +160,6 @@ class Clipped:
         self._norm = norm
 
     def moments(self, parameters: Tensor) -> Moments:
-        """Those of the other rule."""
         return self._rule.moments(parameters)
 
     def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:

@@ -53,7 +53,6 @@ class ModelPool:
         return [answer.result() for answer in [self.submit(function, item) for item in items]]
 
     def close(self) -> None:
-        """End the threads; pending calls are dropped."""
         self._threads.shutdown(cancel_futures=True)
         self._settings.close()
 

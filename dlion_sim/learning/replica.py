@@ -73,7 +73,6 @@ class Replica:
 
     @property
     def learning_rate(self) -> float:
-        """Of the next step."""
         return self._initial_rate * self.decay
 
     def step(self, gradient: Tensor) -> None:

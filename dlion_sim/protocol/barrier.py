@@ -24,11 +24,9 @@ class Barrier:
         """Peers that synchronization waited for at the last full check, less some that have contributed since."""
 
     def changed(self) -> None:
-        """The set of peers has changed."""
         self._awaited = []
 
     def blocks(self, iteration: int) -> bool:
-        """Whether `iteration` cannot end yet."""
         synchronization = self._synchronization
         if not (synchronization.ready(iteration) and self._exchange.ready(iteration)):
             return True

@@ -14,15 +14,12 @@ class FixedBatching(Batching):
     """Local batches of one fixed size on every worker; all gradients have the same weight."""
 
     def batch_size(self, iteration: int) -> int:
-        """The same in each iteration."""
         return self.setup.batch_size
 
     def global_batch_size(self, iteration: int) -> int:
-        """The same in each iteration."""
         return self.setup.batch_size * self.setup.workers
 
     def weight(self, gradient: Contribution, own_batch_size: int) -> float:
-        """Equal batches have equal weights."""
         return 1.0
 
 
@@ -31,7 +28,6 @@ class FullExchange(Exchange):
     """Send every gradient, whole, to every peer."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """One message, shared by all peers."""
         whole = self.whole(own)
         return Outgoing(whole, self.to_all(whole))
 

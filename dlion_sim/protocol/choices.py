@@ -255,7 +255,6 @@ class Exchange(Choice, ABC):
         return None
 
     def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
-        """All of a gradient."""
         return self._update(Contribution(own.iteration, own.batch_size, n_percent), own.gradient)
 
     def entries(self, own: LocalGradient, indices: Tensor, values: Tensor, n_percent: float | None = None) -> Update:
@@ -267,7 +266,6 @@ class Exchange(Choice, ABC):
         return self._update(Contribution(own.iteration, own.batch_size, offset=offset), values)
 
     def to_all(self, update: Update) -> Sequence[tuple[int, Message]]:
-        """One message to every peer."""
         return [(peer, update) for peer in self.setup.peers]
 
     def _update(self, body: Contribution, *tensors: Tensor) -> Update:
@@ -359,5 +357,4 @@ class Choices:
         return self.batching, self.exchange, self.synchronization, self.knowledge_transfer
 
     def receivers(self) -> dict[type[Body], Choice]:
-        """The choice that receives each kind of message."""
         return {kind: choice for choice in self.all for kind in choice.receives}

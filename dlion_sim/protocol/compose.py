@@ -66,13 +66,11 @@ class System:
 
     @property
     def own_modules(self) -> frozenset[str]:
-        """The names of the modules that define the user's own choices."""
         kinds = [kind for choice in self.choices.values() for kind in (choice.implementation, type(choice.parameters))]
         return frozenset(kind.__module__ for kind in kinds if kind.__module__.partition(".")[0] != _PACKAGE)
 
     @property
     def spec(self) -> SystemSpec:
-        """The complete specification, with every default."""
         return SystemSpec(
             name=self.name,
             topology=self.topology,

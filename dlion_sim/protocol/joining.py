@@ -43,11 +43,9 @@ class Joining:
         """The first iteration without contributions of workers that have left, which only others may have."""
 
     def found(self, peer: int) -> None:
-        """A neighbour is connected."""
         self._unresolved.discard(peer)
 
     def lost(self, peer: int) -> None:
-        """A neighbour is lost or absent."""
         self._unresolved.discard(peer)
         self._hellos.pop(peer, None)
         self._held.pop(peer, None)
@@ -121,7 +119,6 @@ class Joining:
 
     @property
     def _has_requested(self) -> bool:
-        """Whether all state has been requested."""
         return len(self._transfers) == (len(self._setup.mixing) if self._choices.exchange.needs_servers else 1)
 
     @property
@@ -132,7 +129,6 @@ class Joining:
         return waits or exchange.needs_servers
 
     def _announce(self, first: int) -> list[Action]:
-        """Send `Begins` to members that have not got it."""
         actions: list[Action] = []
         for peer in [peer for peer in self._members.unsettled if peer in self._hellos]:
             since = max(first, self._hellos[peer].first)
@@ -141,7 +137,6 @@ class Joining:
         return actions
 
     def _request_state(self) -> list[Action]:
-        """Send the state requests that have not been sent."""
         actions: list[Action] = []
         for sponsor in [] if self._has_requested else self._sponsors():
             if sponsor in self._transfers:
@@ -172,7 +167,6 @@ class Joining:
                 return [min(near, key=lambda peer: (math.isnan(near[peer].loss), near[peer].loss, peer))]
 
     def _sizes(self, sponsor: int) -> list[int]:
-        """The lengths of the parts of its state."""
         exchange = self._choices.exchange
         if isinstance(exchange, ServedExchange):
             begin, end = exchange.stretches[sponsor]

@@ -40,7 +40,6 @@ class LinkMonitor:
         self._source, self._smoothing = source, smoothing
 
     def queued(self, peer: int, size: int, now: float) -> None:
-        """`size` bytes are queued to `peer`."""
         self._queues.setdefault(peer, []).append(size)
         self._begun.setdefault(peer, now)
 
@@ -55,14 +54,12 @@ class LinkMonitor:
             del self._queues[peer], self._begun[peer]
 
     def timed(self, peer: int, size: int, seconds: float) -> None:
-        """`size` bytes took `seconds` to `peer`."""
         if seconds > 0 and self._source == "measured":
             of_sizes, of_seconds = self._carried.get(peer, (size, seconds))
             weight = self._smoothing * min(1.0, size / of_sizes)
             self._carried[peer] = of_sizes + weight * (size - of_sizes), of_seconds + weight * (seconds - of_seconds)
 
     def lost(self, peer: int) -> None:
-        """`peer` and the link to it are lost."""
         self._connected.discard(peer)
         self.peers = tuple(each for each in self.peers if each != peer)
         for of_peers in (self._carried, self._queues, self._begun):
@@ -74,7 +71,6 @@ class LinkMonitor:
         self.peers = tuple(each for each in self._neighbours if each in self._connected)
 
     def is_connected(self, peer: int) -> bool:
-        """Whether `peer` is among the peers."""
         return peer in self._connected
 
     def capacity_reported(self, peer: int, alone: float, shared: float) -> None:
@@ -83,11 +79,9 @@ class LinkMonitor:
             self._carried[peer] = alone if self._source == "oracle_pair" else shared, 1.0
 
     def messages(self, peer: int) -> int:
-        """How many messages are in the queue to `peer`."""
         return len(self._queues.get(peer, ()))
 
     def is_busy(self, peer: int) -> bool:
-        """Whether there is any."""
         return peer in self._queues
 
     @property
@@ -101,7 +95,6 @@ class LinkMonitor:
         return self._compute_seconds
 
     def computed(self, seconds: float) -> None:
-        """An iteration's computation took `seconds`."""
         average = self._compute_seconds
         self._compute_seconds = seconds if average is None else average + self._smoothing * (seconds - average)
 

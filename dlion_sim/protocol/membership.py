@@ -60,12 +60,10 @@ class Membership:
 
     @property
     def without_hello(self) -> list[int]:
-        """Connected peers whose hello has not arrived."""
         return [peer for peer, handshake in self._handshakes.items() if handshake.hello is None]
 
     @property
     def unsettled(self) -> list[int]:
-        """Connected peers whose first iteration is not known."""
         return list(self._handshakes)
 
     def found(self, peer: int) -> None:
@@ -79,14 +77,12 @@ class Membership:
         self._uncounted.add(peer)
 
     def send_hello(self, peer: int, hello: Hello) -> Send:
-        """Send this worker's hello over a new connection."""
         if hello.member:
             self._handshakes[peer].announced = hello.first
             self._cover(peer, hello.first)
         return self.send(peer, hello)
 
     def send(self, peer: int, body: Hello | Begins | StateRequest) -> Send:
-        """The action that sends a peer a message of membership."""
         return Send(peer, Message(self._setup.worker, body))
 
     def receive_hello(self, peer: int, hello: Hello) -> bool:
@@ -193,7 +189,6 @@ class Membership:
         return True
 
     def remove(self, peer: int) -> None:
-        """Forget a peer."""
         self._forget(peer)
         del self.peers[peer]
         self._uncounted.discard(peer)

@@ -203,7 +203,6 @@ class Message:
         return (self.header, *(array.view(np.uint8).data for array in little_endian))
 
     def encode(self) -> bytes:
-        """The bytes on the wire."""
         return b"".join(self.buffers)
 
 
@@ -218,7 +217,6 @@ class Announcement:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole message."""
         return self.header_bytes + sum(_DTYPES[code].itemsize * entries for code, entries in self.shapes)
 
     def message(self, data: Buffer) -> Message:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from dlion_sim.protocol.messages import MalformedMessageError, Shapes
 
 Float = Literal["fp32", "fp16", "bf16"]
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp4"]
+MovementPrecision = Annotated[
+    Precision,
+    Field(description="Of the movements sent; fp4 is E3M0; it and int8 have a scale for 1,024 values."),
+]
 FLOATS: dict[str, tuple[str, torch.dtype]] = {
     "fp32": ("f4", torch.float32),
     "fp16": ("f2", torch.float16),

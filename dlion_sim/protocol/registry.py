@@ -42,7 +42,6 @@ class Composition:
 
     @property
     def choices(self) -> Mapping[str, Mapping[str, Any]]:
-        """The four by category."""
         return {category: getattr(self, category) for category in CATEGORIES}
 
 

@@ -193,7 +193,6 @@ class ParameterServer:
 
     @property
     def _complete(self) -> int | None:
-        """The iteration whose gradients are complete, if any."""
         if self._rule.asynchronous:
             return min(self._gathered, default=None)
         here = self._gathered[self._next]
@@ -201,7 +200,6 @@ class ParameterServer:
         return None if missing or self._handshakes or self._lost or not self._members else self._next
 
     def _pulled(self, message: Message) -> Send:
-        """The answer to a gradient."""
         push = message.body
         assert isinstance(push, Push)
         return Send(message.sender, Message(self._number, self._rule.answer(push), (self._replica.snapshot(),)))

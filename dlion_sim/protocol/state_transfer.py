@@ -57,7 +57,6 @@ class StateTransfer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all parts have arrived."""
         return len(self.tensors) == len(self._sizes)
 
     def take(self, message: Message) -> None:

@@ -64,7 +64,6 @@ class Training:
 
     @property
     def hello(self) -> Hello:
-        """A member's hello."""
         match self.phase:
             case Phase.COMPUTING | Phase.WAITING:
                 # Parts of the present iteration may have been sent already; contributions of departed workers do not
@@ -106,7 +105,6 @@ class Training:
         self.phase, self.since = after(self.phase, what), self.now
 
     def abort(self, reason: str) -> list[Action]:
-        """The run cannot continue."""
         if self.phase in (Phase.STOPPED, Phase.LEAVING):
             return []
         self.move(Move.ABORT)
@@ -164,7 +162,6 @@ class Training:
         self._inbox = [update for update in self._inbox if self._members.admits(update)]
 
     def send_state(self) -> list[Action]:
-        """Send the state to joining workers whose requests it answers."""
         if self.phase is Phase.JOINING:
             return []
         asked = self._members.take_ready_requests(math.inf if self.phase is Phase.STOPPED else self.iteration)

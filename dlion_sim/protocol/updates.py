@@ -53,7 +53,6 @@ class Update(Message):
                 total.index_add_(0, indices, values, alpha=factor)
 
     def is_whole(self, size: int) -> bool:
-        """Whether it has all `size` entries."""
         return len(self.tensors) == 1 and len(self.tensors[0]) == size
 
     def check_whole(self, size: int, dtype: torch.dtype = torch.float32) -> None:

@@ -55,12 +55,10 @@ class Worker:
 
     @property
     def phase(self) -> Phase:
-        """Its phase."""
         return self._training.phase
 
     @property
     def iteration(self) -> int:
-        """How many iterations are done."""
         return self._training.iteration
 
     def unfinished(self, now: float) -> Unfinished | None:
@@ -152,13 +150,11 @@ class Worker:
 
     @property
     def _hello(self) -> Hello:
-        """This worker's hello in its present state."""
         if self._joining:
             return Hello(0, 0, 0.0, 0, member=False)
         return self._training.hello
 
     def _on_peer_found(self, peer: int) -> list[Action]:
-        """A peer is connected: send it a hello."""
         if self.phase is Phase.LEAVING:
             return [Send(peer, Message(self.setup.worker, Leaving(self.iteration)))]
         is_awaited = peer in self._members.peers
@@ -202,7 +198,6 @@ class Worker:
         return next(filter(None, reasons), None)
 
     def _on_membership_message(self, message: Message) -> list[Action]:
-        """A message of membership has arrived."""
         sender = message.sender
         match message.body:
             case Hello() as hello:
@@ -232,13 +227,11 @@ class Worker:
                 raise TypeError(f"a {message.body.kind} is no message of membership")
 
     def _on_peer_joined(self, peer: int, iteration: int) -> list[Action]:
-        """A peer is a member from `iteration` on."""
         actions = [action for choice in self.choices.all for action in choice.joined(peer, iteration)]
         reasons = [action.reason for action in actions if isinstance(action, Abort)]
         return self._training.abort(reasons[0]) if reasons else self._training.queue(actions)
 
     def _continue_joining(self) -> list[Action]:
-        """Continue joining, as far as that is possible by now."""
         if self._joining is None or self.phase is not Phase.JOINING:
             return []
         asked = self._joining.proceed()
@@ -246,7 +239,6 @@ class Worker:
         return [*asked, *self._become_member(self._joining, *outcome)] if outcome else asked
 
     def _become_member(self, joining: Joining, iteration: int, sponsor: int | None) -> list[Action]:
-        """Become a member and begin with `iteration`."""
         training = self._training
         self._joining, training.iteration = None, iteration
         announcements = joining.begin(iteration)

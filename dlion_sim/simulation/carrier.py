@@ -90,7 +90,6 @@ class CapacityChanges:
             self._schedule(link, 1)
 
     def is_down_for_good(self, link: int) -> bool:
-        """Whether a link is down for good."""
         return math.isinf(self._capacities_bps[link].finish_time(self._event_queue.now, 1.0))
 
     def _schedule(self, link: int, number: int) -> None:

@@ -71,7 +71,6 @@ class Churn:
         self._interrupted: set[_Path] = set()
 
     def attach(self, outages: Outages) -> None:
-        """Set the outages, after resuming."""
         self._outages = outages
 
     def start(self) -> None:
@@ -90,7 +89,6 @@ class Churn:
                 self._at(outage.end, partial(self._restore_path, path))
 
     def is_running(self, number: int) -> bool:
-        """Whether a participant's process runs."""
         return self._is_running[number]
 
     def is_connected(self, sender: int, receiver: int) -> bool:
@@ -118,7 +116,6 @@ class Churn:
         self._event_queue.after(max(0.0, time - self._event_queue.now), call)
 
     def _schedule_outage(self, number: int, outage: Outage | None) -> None:
-        """Schedule a participant's next outage, if there is one."""
         if outage is None:
             return
         if outage.kind != "crash":
@@ -127,7 +124,6 @@ class Churn:
             self._at(outage.begin, partial(self._crash, number, outage))
 
     def _notify(self, number: int, outage: Outage) -> None:
-        """A participant gets notice to leave."""
         self._leaving[number] = outage
         self._record_row(number, "noticed")
         self._handle(number, Leave(None if outage.kind == "leave" else outage.begin))
@@ -168,7 +164,6 @@ class Churn:
             self._at(back, partial(self._start_process, number))
 
     def _start_process(self, number: int) -> None:
-        """A process starts."""
         self._is_running[number] = True
         self._record_row(number, "up")
         self._started(number)

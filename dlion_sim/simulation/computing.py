@@ -86,7 +86,6 @@ class Computing:
         self._event_queue.after(seconds, partial(self._on_gradient, worker, self._incarnation(worker), seconds))
 
     def profile(self, worker: int, batch_sizes: Sequence[int]) -> None:
-        """Time a worker's machine at these batch sizes."""
         measurements = []
         began = end = self._event_queue.now
         for batch_size in batch_sizes:

@@ -65,7 +65,6 @@ class Transport:
         )
 
     def send(self, receiver: int, message: Message) -> None:
-        """Queue a message."""
         queue = message.sender, receiver, message.body.channel
         factor = self._tcp.latency_factor
         if factor is None:
@@ -111,7 +110,6 @@ class Transport:
         return self._carried([head for head in self._heads.values() if head[1] is not None])
 
     def _carried(self, heads: Sequence[_Head]) -> Iterator[tuple[Transfer, float]]:
-        """The same of some heads."""
         # Flows that start in this instant get their rates at its end.
         begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._event_queue.now]
         flows: Any = self._network if self._connections is None else self._connections
@@ -123,7 +121,6 @@ class Transport:
                 yield transfer, 0.0
 
     def queues(self) -> list[QueuesRow]:
-        """Flows have no queues."""
         return []
 
     @property
@@ -149,7 +146,6 @@ class Transport:
             raise ValueError("its routes are over the links of another network")
 
     def _start(self, queue: _Queue, message: Message) -> None:
-        """Begin to send the head of a queue."""
         sender, receiver, _ = queue
         links, latency, _ = self._routing.route(sender, receiver)
         ended = partial(self._end, queue, latency if self._tcp.latency_factor is None else 0.0)
@@ -172,7 +168,6 @@ class Transport:
         return self._network.start(links, size, ended, return_route, most, self._weight(sender, receiver))
 
     def _send_windows(self, queue: _Queue, size: float, ended: Call) -> int | _Queue:
-        """Send `size` bytes within a window."""
         sender, receiver, _ = queue
         largest, round_trip = self._window(sender, receiver)
         if self._connections is None:
@@ -192,7 +187,6 @@ class Transport:
         return self._tcp.weight(latency, (self._network.bytes_per_second[link] for link in links))
 
     def _end(self, queue: _Queue, latency: float) -> None:
-        """The last byte of a queue's head has been sent."""
         if queue not in self._heads:
             return  # It crosses no link, and was dropped in the instant in which it began.
         transfer, _ = self._heads.pop(queue)

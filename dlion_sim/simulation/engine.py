@@ -136,7 +136,6 @@ class Engine:
 
     @property
     def now(self) -> float:
-        """Virtual seconds since the start."""
         return self._event_queue.now
 
     def equip(self, equipment: Equipment) -> None:
@@ -186,7 +185,6 @@ class Engine:
         return self._stopped_by
 
     def summary(self, status: Status, stopped_by: str) -> dict[str, Any]:
-        """The summary of the run, which ends here."""
         self._end_interval()
         for transfer, _ in self._transport.under_way():
             self.recorder.cut_off(transfer)
@@ -244,7 +242,6 @@ class Engine:
             self._report_capacities()
 
     def _on_process_started(self, index: int) -> None:
-        """A participant's process has started."""
         assert self._churn is not None
         if index < len(self._nodes):
             absent, incarnation = self._churn.unreachable(index), self._incarnation(index)
@@ -255,7 +252,6 @@ class Engine:
         self._handle(index, Started(joining=True))
 
     def _on_joined(self, index: int, joined: Joined) -> None:
-        """A worker has become a member."""
         self._members.add(index)
         what: MembershipEvent = "begins_anew" if joined.sponsor is None else "joined"
         row = MembershipRow(self.now, index, self._incarnation(index), what, joined.sponsor, joined.seconds)
@@ -263,7 +259,6 @@ class Engine:
         self.recorder.append(row._replace(bytes=state_bytes, iteration=joined.iteration))
 
     def _on_process_ended(self, index: int, for_good: bool) -> None:
-        """A participant's process has ended, with its computation."""
         if index >= len(self._nodes):
             return
         unfinished = self._nodes[index].worker.unfinished(self.now)
@@ -279,7 +274,6 @@ class Engine:
             self._stopped_by = "iterations" if self._is_any_done else "stall"
 
     def _incarnation(self, index: int) -> int:
-        """How often a participant's process has ended."""
         return 0 if self._churn is None else self._churn.incarnations[index]
 
     def _report_capacities(self) -> None:

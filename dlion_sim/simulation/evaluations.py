@@ -40,7 +40,6 @@ class Evaluations:
         self._equipment = equipment
 
     def equip(self, equipment: Equipment) -> None:
-        """Set the equipment, after resuming."""
         self._equipment = equipment
 
     def evaluate(self, now: float) -> bool:

@@ -62,7 +62,6 @@ class EventQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all scheduled calls are in the background."""
         return not self._foreground
 
     def after(self, seconds: float, call: Call, *, background: bool = False) -> None:
@@ -116,7 +115,6 @@ class EventQueue:
             self.now = self._env.now
 
     def _begin(self, _: simpy.Event) -> None:
-        """SimPy has reached an instant."""
         self._instant.callbacks = self._instant.always
         self.now = now = self._env.now
         self._due += self._planned.pop(now)

@@ -61,7 +61,6 @@ class FlowNetwork:
         return flow
 
     def remaining(self, flows: Sequence[int]) -> list[float]:
-        """The remaining bytes of flows that started before this instant."""
         left: list[float] = self._links.remaining(flows, self._event_queue.now).tolist()
         return left
 

@@ -45,7 +45,6 @@ class Messaging(Listener):
         return {"sent": self._sent, **ended, "under_way": self._sent - sum(ended.values())}
 
     def send(self, receiver: int, message: Message) -> None:
-        """Send a message, if there is a connection to the receiver."""
         self._sent += 1
         if self.churn is None or self.churn.is_connected(message.sender, receiver):
             self.carrier.send(receiver, message)
@@ -53,7 +52,6 @@ class Messaging(Listener):
             self._refused += 1
 
     def cut(self, one: int, other: int) -> None:
-        """A connection is lost: messages that have not been sent are dropped."""
         assert isinstance(self.carrier, CuttingCarrier), "scenarios with others are refused"
         dropped = self.carrier.cut(one, other)
         self._cut += len(dropped.begun) + dropped.others

@@ -125,11 +125,9 @@ class Routing:
         return [links for links in switches if links]
 
     def cloud(self, participant: int) -> str:
-        """The name of a participant's cloud."""
         return self._cloud[self._machine[participant]]
 
     def share_machine(self, one: int, other: int) -> bool:
-        """Whether two participants are on one machine."""
         return self._machine[one] == self._machine[other]
 
     def check_restored(self) -> None:

@@ -119,7 +119,6 @@ class SharedLinks:
         return slot
 
     def remove(self, slot: int) -> None:
-        """Remove the flow in `slot`."""
         self._left[self._departures] = slot
         self._departures += 1
         self._freed.append(slot)
@@ -179,7 +178,6 @@ class SharedLinks:
         self._spare = int((shared["room"] - crossed).min())
 
     def _own_link(self, slot: int, most: float) -> int:
-        """The link of a slot, with capacity `most`."""
         link = self._shared + slot
         if link >= len(self._links):
             self._grow_own_links()

@@ -145,7 +145,6 @@ def _run(
     interrupted: Callable[[], bool],
     observe: Callable[[Progress], None],
 ) -> None:
-    """Run until the end or an interruption, and complete the folder."""
 
     def between_events(progress: Progress) -> None:
         observe(progress)
@@ -190,7 +189,6 @@ def _carrier(setting: Setting) -> Callable[..., Carrier]:
 
 
 def _churn(setting: Setting) -> Callable[..., Churn] | None:
-    """The factory of churn, in scenarios with availability."""
     availability = setting.scenario.availability
     if availability is None:
         return None
@@ -204,7 +202,6 @@ def _churn(setting: Setting) -> Callable[..., Churn] | None:
 
 
 def _node(setting: Setting, number: int, incarnation: int, absent: frozenset[int], began: float) -> Node:
-    """A worker that starts at that time (s), see `Equipment`."""
     worker = setting.worker(number, incarnation, absent)
     return Node(worker, setting.machine(number, incarnation, began), setting.sampler(number, incarnation, began))
 
@@ -224,6 +221,5 @@ def _equipment(setting: Setting) -> Iterator[Equipment]:
 
 
 def _clock(before: float) -> Callable[[], float]:
-    """A clock of wall seconds since now, plus `before`."""
     began = time.perf_counter()
     return lambda: before + time.perf_counter() - began

@@ -78,7 +78,6 @@ class TcpModel:
 
     @classmethod
     def of(cls, network: Network) -> TcpModel:
-        """The model of a scenario's network."""
         match tcp := network.tcp:
             case NoTcp():
                 return IDEAL
@@ -136,7 +135,6 @@ class Connection:
     """Whether acknowledgements arrive continuously, so that it does not wait for rounds."""
 
     def open_round(self, now: float) -> None:
-        """Begin a round."""
         if 2 * self.sent > self.window:
             self.window = min(self.largest, self.window + self.sent)
         self.round_began, self.sent, self.is_paced = now, 0.0, False
@@ -211,13 +209,11 @@ class Connections:
         return [each.later + left[each.flow] for each in connections]
 
     def cut(self, name: Hashable) -> None:
-        """Close a connection and drop its message."""
         connection = self._connections.pop(name, None)
         if connection is not None and connection.flow is not None:
             self._network.cut(connection.flow)
 
     def _send_window(self, name: Hashable) -> None:
-        """Send the rest of the present window."""
         connection = self._connections[name]
         room = connection.window - connection.sent
         part = connection.later if connection.later < room + _LEAST_PART else room
@@ -238,7 +234,6 @@ class Connections:
         connection.flow = connection.begin(part, partial(self._ended, name), most)
 
     def _ended(self, name: Hashable) -> None:
-        """The last byte of a flow has been sent."""
         connection = self._connections[name]
         now = self._event_queue.now
         connection.flow, connection.idle_since = None, now
@@ -252,7 +247,6 @@ class Connections:
             self._wait(name)
 
     def _wait(self, name: Hashable) -> None:
-        """Wait for the end of the round."""
         connection = self._connections[name]
         rest = connection.round_began + connection.round_trip - self._event_queue.now
         self._event_queue.after(rest, partial(self._next_round, name, connection))

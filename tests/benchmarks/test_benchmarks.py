@@ -16,7 +16,6 @@ import torch
 
 from benchmarks import gradients
 from dlion_sim.calibration import iterations
-from dlion_sim.learning.datasets.registry import DATASETS
 from tests.made_up import made_up_run
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +77,6 @@ def test_each_benchmark_has_its_test():
 
 
 def test_gradients(columns, monkeypatch):
-    monkeypatch.setitem(DATASETS, gradients.SHAPED, None)  # and removed afterwards
     monkeypatch.setattr(gradients, "alone", lambda function, *arguments: function(*arguments))
     table = columns("gradients")
     systems = [f"{name}{kernels}" for name in ("baseline", "dlion") for kernels in ("", ", PyTorch's kernels")]

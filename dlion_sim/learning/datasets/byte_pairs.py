@@ -48,7 +48,6 @@ class BytePairs:
         self._known: dict[str, list[str]] = {}
 
     def encode(self, text: str) -> list[str]:
-        """Its tokens, one after another."""
         tokens: list[str] = []
         for word in _WORDS.findall(text):
             if word not in self._known:

@@ -53,7 +53,6 @@ class Dataset:
 
     @property
     def input_kind(self) -> InputKind:
-        """The kind of a model's inputs."""
         if not self.sample.is_floating_point():
             return "tokens"
         return "images" if len(self.input_shape) == 3 else "numbers"

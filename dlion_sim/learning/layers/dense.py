@@ -27,7 +27,6 @@ class OneDnnLinear(nn.Module):
 
     @staticmethod
     def replaces(layer: nn.Module) -> TypeGuard[nn.Linear]:
-        """Whether `layer` is a dense layer that this one computes in less time."""
         # The operator is one that torch.compile uses, and no part of PyTorch's documented interface.
         is_there = hasattr(torch.ops.mkldnn, "_linear_pointwise")
         return is_there and type(layer) is nn.Linear and layer.weight.numel() >= _LEAST

@@ -32,7 +32,6 @@ class WinogradConv2d(nn.Module):
 
     @staticmethod
     def replaces(layer: nn.Module) -> TypeGuard[nn.Conv2d]:
-        """Whether `layer` is a convolution that this one can compute."""
         return type(layer) is nn.Conv2d and (
             (layer.kernel_size, layer.stride, layer.padding, layer.dilation) == ((3, 3), (1, 1), (1, 1), (1, 1))
             and (layer.groups, layer.padding_mode) == (1, "zeros")

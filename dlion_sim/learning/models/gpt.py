@@ -61,7 +61,6 @@ class Block(nn.Module):
         self.mlp = Mlp(width)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """One block."""
         attended: Tensor = hidden + self.attention(self.attention_norm(hidden))
         outputs: Tensor = attended + self.mlp(self.mlp_norm(attended))
         return outputs

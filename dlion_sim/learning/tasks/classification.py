@@ -23,11 +23,9 @@ class Classification(Task):
 
     @property
     def outputs(self) -> int:
-        """A logit for each class."""
         return self.classes
 
     def output_shape(self, targets: Tensor) -> tuple[int, ...]:
-        """[B, classes]."""
         return len(targets), self.classes
 
     def fault(self, targets: Tensor) -> str | None:
@@ -41,7 +39,6 @@ class Classification(Task):
         return cross_entropy(outputs, targets, reduction="none")
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Its sum, by one operator."""
         return cross_entropy(outputs, targets, reduction="sum")
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Tensor:

@@ -31,11 +31,9 @@ class NextToken(Task):
 
     @property
     def outputs(self) -> int:
-        """A logit for each token."""
         return self.vocabulary
 
     def output_shape(self, targets: Tensor) -> tuple[int, ...]:
-        """[B, T, vocabulary]."""
         return *targets.shape, self.vocabulary
 
     def fault(self, targets: Tensor) -> str | None:
@@ -50,11 +48,9 @@ class NextToken(Task):
         return each.view_as(targets).mean(dim=1)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Their sum, by one operator."""
         return cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="sum") / targets.shape[1]
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Summed loss [1]."""
         return self.loss(outputs, targets).double().view(1)
 
     def score(self, sums: Sequence[float], samples: int) -> Score:

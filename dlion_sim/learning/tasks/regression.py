@@ -27,11 +27,9 @@ class Regression(Task):
 
     @property
     def outputs(self) -> int:
-        """The numbers themselves."""
         return self.width
 
     def output_shape(self, targets: Tensor) -> tuple[int, ...]:
-        """[B, width]."""
         return len(targets), self.width
 
     def fault(self, targets: Tensor) -> str | None:
@@ -46,7 +44,6 @@ class Regression(Task):
         return (outputs - targets.reshape(outputs.shape)).square().mean(dim=1)
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Summed loss [1]."""
         return self.losses(outputs, targets).double().sum().view(1)
 
     def score(self, sums: Sequence[float], samples: int) -> Score:

@@ -18,7 +18,6 @@ class CostFit:
     beta: float
 
     def seconds(self, batch_size: int) -> float:
-        """Predicted time of a batch."""
         return self.alpha + self.beta * batch_size
 
 

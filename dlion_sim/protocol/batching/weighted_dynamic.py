@@ -122,13 +122,11 @@ class WeightedDynamicBatching(Batching):
         return []
 
     def lost(self, peer: int) -> None:
-        """The others get its part of the global batch."""
         self._shared.pop(peer, None)
         self._workers = [worker for worker in self._workers if worker != peer]
         self._split = None
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """Send it this worker's fit."""
         known = self._shared.get(self.setup.worker)
         return [Send(peer, Message(self.setup.worker, known))] if known else []
 
@@ -145,7 +143,6 @@ class WeightedDynamicBatching(Batching):
         return self._split[1]
 
     def global_batch_size(self, iteration: int) -> int:
-        """By the growth schedule, which is the same on all workers."""
         return self._global.at(iteration)
 
     def weight(self, gradient: Contribution, own_batch_size: int) -> float:

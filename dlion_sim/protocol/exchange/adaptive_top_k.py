@@ -53,7 +53,6 @@ class AdaptiveTopKExchange(TopKExchange):
         """Entries that the budget has left at that time."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The chosen entries, to the worker itself as to all others."""
         squared, mean = float(own.gradient.square().sum()), self._squared_norm
         self._squared_norm = squared if mean is None else mean + _SMOOTHING * (squared - mean)
         self._allowed += (self.parameters.budget or 0.0) / SPARSE_ENTRY_BYTES * (own.time - self._time)

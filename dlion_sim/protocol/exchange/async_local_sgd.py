@@ -14,7 +14,7 @@ from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.exchange.parameter_server import Pulled, Push, ServedExchange, ServerParameters, ServerRule
 from dlion_sim.protocol.messages import MalformedMessageError, Message, Shapes, Stage
-from dlion_sim.protocol.quantization import Precision, are_encoded, check_encoded, decode, encode
+from dlion_sim.protocol.quantization import MovementPrecision, Precision, are_encoded, check_encoded, decode, encode
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.scenario.system import ParameterServers
@@ -71,7 +71,6 @@ class DelayedNesterov(ServerRule):
             self._apply(decode(push.tensors, self._precision, len(self._sum)) / self._every)
 
     def _apply(self, part: torch.Tensor) -> None:
-        """Apply D / N."""
         self._sum += part
         self._count += 1
         terms = [(part, -self._rate)]
@@ -115,12 +114,9 @@ class AsyncLocalSgdExchange(ServedExchange):
             description="N: movements between changes of the momentum; each is divided by it. By default the number "
             "of workers.",
         )
-        precision: Precision = Field(
-            "fp32", description="Of the movements sent; fp4 is E3M0; it and int8 have a scale for 1,024 values."
-        )
+        precision: MovementPrecision = "fp32"
 
         def rule(self, replica: Replica, workers: int) -> ServerRule:
-            """Delayed Nesterov."""
             return DelayedNesterov(
                 replica,
                 rate=self.outer_learning_rate,
@@ -145,7 +141,6 @@ class AsyncLocalSgdExchange(ServedExchange):
         """Servers whose answers to it are missing."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; at the end of a period, send each server the movement of its part."""
         replica = self.setup.replica
         if not self._seconds:
             self._start = replica.snapshot()
@@ -169,7 +164,6 @@ class AsyncLocalSgdExchange(ServedExchange):
         self._awaited.remove(update.sender)
 
     def ready(self, iteration: int) -> bool:
-        """A period ends with the answers of all servers."""
         return not self._awaited
 
     def apply(self, incoming: Incoming) -> int:
@@ -185,7 +179,6 @@ class AsyncLocalSgdExchange(ServedExchange):
 
     @property
     def _own_step(self) -> float:
-        """Mean seconds of a local step of the period."""
         return min(max(sum(self._seconds) / len(self._seconds), _SHORTEST), _LONGEST)
 
 

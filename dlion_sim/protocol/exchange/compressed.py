@@ -37,7 +37,6 @@ class TopKExchange(Exchange):
         self._residual = torch.zeros_like(setup.replica.parameters)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The chosen entries, to the worker itself as to all others."""
         self._residual += own.gradient
         count = max(1, round(self.parameters.density * self._residual.numel()))
         indices = self._choose(count)
@@ -90,7 +89,6 @@ class DeepGradientCompression(Exchange):
         self._velocity = torch.zeros_like(setup.replica.parameters)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The chosen entries, to the worker itself as to all others."""
         self._momentum.mul_(self.parameters.momentum).add_(self._clipped(own.gradient))
         self._velocity += self._momentum
         count = max(1, round(self._density(own) * self._velocity.numel()))

@@ -16,7 +16,7 @@ from dlion_sim.protocol.exchange.async_local_sgd import Movement
 from dlion_sim.protocol.exchange.hosted import Answer, HostedExchange, Sent
 from dlion_sim.protocol.exchange.streaming_diloco import Order, fragments_of
 from dlion_sim.protocol.messages import MalformedMessageError, Message
-from dlion_sim.protocol.quantization import Precision, check_encoded, decode, encode
+from dlion_sim.protocol.quantization import MovementPrecision, check_encoded, decode, encode
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import DENSE_ENTRY_BYTES, Incoming, LocalGradient, Outgoing
 
@@ -67,9 +67,7 @@ class DecoupledDiLoCoExchange(HostedExchange):
         plain: str = Field("embed", description="Variables whose name has this are averaged plainly (chosen here).")
         outer_learning_rate: float = Field(0.7, gt=0, description="Of the outer optimizer (DiLoCo's).")
         outer_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of the outer optimizer (DiLoCo's).")
-        precision: Precision = Field(
-            "fp32", description="Of the movements sent; fp4 is E3M0; it and int8 have a scale for 1,024 values."
-        )
+        precision: MovementPrecision = "fp32"
 
     parameters: Parameters
 
@@ -102,7 +100,6 @@ class DecoupledDiLoCoExchange(HostedExchange):
         """As syncer, by fragment: those that will publish it."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; publish the fragment whose turn it is."""
         self.setup.replica.step(own.gradient)
         self._samples = [samples + own.batch_size for samples in self._samples]
         for each in self._rounds.values():
@@ -121,12 +118,10 @@ class DecoupledDiLoCoExchange(HostedExchange):
         return self.deliver(syncer, body, *encode(movement, self.parameters.precision))
 
     def ready(self, iteration: int) -> bool:
-        """No answer is later than `delay`."""
         late = (f for f, (sent, *_) in self._published.items() if iteration - sent >= self.parameters.delay)
         return all(number in self._answers for number in late)
 
     def apply(self, incoming: Incoming) -> int:
-        """Overwrite the fragments whose answers are here."""
         self._is_idle = incoming.iteration + 1 == self.setup.iterations
         applied = len(self._answers)
         for number, values in self._answers.items():
@@ -163,7 +158,6 @@ class DecoupledDiLoCoExchange(HostedExchange):
         return self._close()
 
     def lost(self, peer: int) -> None:
-        """What it did not answer as syncer is dropped."""
         super().lost(peer)
         for number, (_, syncer, samples) in [*self._published.items()]:
             if syncer == peer and number not in self._answers:
@@ -201,7 +195,6 @@ class DecoupledDiLoCoExchange(HostedExchange):
         return self.host(self.there) == self.setup.worker
 
     def _close(self) -> Sent:
-        """Take the outer steps that are due, and answer."""
         due = [number for number, each in self._rounds.items() if self._is_due(number, each)]
         waiting = {learner for each in self._rounds.values() for learner in each.publications}
         if self._rounds and not due and waiting.issuperset(set().union(*self._learners)):
@@ -240,7 +233,6 @@ class DecoupledDiLoCoExchange(HostedExchange):
         return [sent for sender, answer in answers for sent in self.deliver(sender, answer, result)]
 
     def _drop(self, number: int, further: int = 0) -> None:
-        """Drop what was learned in a fragment since it was published."""
         samples, self._samples[number] = self._samples[number], 0
         self.drop((samples + further) * len(self._fragments[number]) / len(self.start))
 

@@ -22,11 +22,9 @@ class GossipGradientExchange(Exchange):
     joins_with_state = True
 
     def senders(self, tag: int) -> tuple[int, ...]:
-        """The worker before it, at that distance."""
         return () if tag < 0 or self.setup.workers == 1 else (self._partner(tag, -1),)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The whole gradient to the worker after it, at that distance."""
         update = self.whole(own)
         partner = self._partner(own.iteration, 1) if self.setup.peers else None
         return Outgoing(update, [(partner, update)] if partner in self.setup.peers else [])

@@ -37,7 +37,6 @@ class GroupExchange(Exchange):
         """The parameters [P] of the next period, given the mean of the group's."""
 
     def senders(self, tag: int) -> Sequence[int]:
-        """The group, at the end of a period."""
         number, rest = divmod(tag + 1, self.parameters.period)
         return () if rest or not number else self.group(number)
 
@@ -45,7 +44,6 @@ class GroupExchange(Exchange):
         update.check_whole(self.setup.replica.layout.size)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; at the end of a period, send the parameters to the group."""
         self.setup.replica.step(own.gradient)
         number, rest = divmod(own.iteration + 1, self.parameters.period)
         if rest:
@@ -55,7 +53,6 @@ class GroupExchange(Exchange):
         return Outgoing(update, [(peer, update) for peer in self.group(number) if peer in self.setup.peers])
 
     def apply(self, incoming: Incoming) -> int:
-        """At the end of a period, continue from what the group's mean makes."""
         if incoming.own is None:
             return 0
         updates = sorted([incoming.own, *incoming.received], key=lambda update: update.sender)

@@ -14,7 +14,7 @@ from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.exchange.async_local_sgd import DelayedNesterov, Movement
 from dlion_sim.protocol.exchange.hosted import Answer, HostedExchange, Sent
 from dlion_sim.protocol.messages import MalformedMessageError, Message
-from dlion_sim.protocol.quantization import Precision, check_encoded, encode
+from dlion_sim.protocol.quantization import MovementPrecision, check_encoded, encode
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 
@@ -62,9 +62,7 @@ class HalosExchange(HostedExchange):
         global_learning_rate: float = Field(0.15, gt=0, description="Of the global server, for a whole movement.")
         global_momentum: float = Field(0.5, ge=0, lt=1, description="Nesterov's, of the global server.")
         global_momentum_every: int = Field(2, ge=1, description="N: movements between changes of that momentum.")
-        precision: Precision = Field(
-            "fp32", description="Of the movements sent; fp4 is E3M0; it and int8 have a scale for 1,024 values."
-        )
+        precision: MovementPrecision = "fp32"
 
     parameters: Parameters
 
@@ -82,7 +80,6 @@ class HalosExchange(HostedExchange):
         self._global_server = self._server(is_global=True) if is_global_host else None
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; at the end of a period, send the movement to the region's server."""
         replica = self.setup.replica
         replica.step(own.gradient)
         self._steps += 1
@@ -96,11 +93,9 @@ class HalosExchange(HostedExchange):
         return Outgoing(None, self.deliver(self._awaited, body, *tensors))
 
     def ready(self, iteration: int) -> bool:
-        """A period ends with the answer."""
         return self._awaited is None
 
     def apply(self, incoming: Incoming) -> int:
-        """At the end of a period, continue from the server's parameters."""
         if self._steps < self.parameters.period:
             return 0
         answer, self._answer = self._answer, None
@@ -170,7 +165,6 @@ class HalosExchange(HostedExchange):
         return actions
 
     def _send(self, region: _Server) -> Sent:
-        """Send the region's movement to the global server."""
         assert isinstance(region.last, Movement)
         movement = region.begin(self.host(self.there))
         body = RegionMovement(region.last.iteration, region.sent, 0, region.last.step)
@@ -205,7 +199,6 @@ class _Server:
         """The samples of what was sent to it."""
 
     def step(self, message: Message, members: Collection[int]) -> Tensor:
-        """Apply a movement, and return the parameters [P]."""
         assert isinstance(message.body, Movement)
         self.last = message.body
         self._rule.step([message], members)
@@ -219,7 +212,6 @@ class _Server:
         return movement
 
     def merge(self, answer: Tensor, share: float) -> None:
-        """Merge the global parameters [P]."""
         self._replica.merge(answer, share)
         self._snapshot = self._replica.snapshot()
         self.asked, self.updates, self.samples = None, 0, 0

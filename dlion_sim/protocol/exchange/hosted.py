@@ -54,11 +54,9 @@ class HostedExchange(Exchange):
         return min(self.there.intersection(workers))
 
     def lost(self, peer: int) -> None:
-        """Another worker may be host."""
         self.there.discard(peer)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It may be host."""
         self.there.add(peer)
         return []
 
@@ -75,7 +73,6 @@ class HostedExchange(Exchange):
         return dropped
 
     def received(self, message: Message) -> list[Action]:
-        """A movement for this worker's server, or an answer."""
         self.check(message)
         return [Send(*each) for each in self.take(message)]
 

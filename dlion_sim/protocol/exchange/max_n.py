@@ -76,7 +76,6 @@ class MaxNExchange(Exchange):
         self._residuals: dict[int, Tensor] = {}
 
     def lost(self, peer: int) -> None:
-        """Drop its residual."""
         self._residuals.pop(peer, None)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
@@ -85,7 +84,6 @@ class MaxNExchange(Exchange):
         return []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """To each peer the entries that its link can carry."""
         peers = self.setup.peers
         if self.parameters.residual == "drop":
             chosen = self._chosen(own, peers)
@@ -116,7 +114,6 @@ class MaxNExchange(Exchange):
         return {peer: updates[threshold] for peer, threshold in zip(peers, thresholds, strict=True)}
 
     def _thresholds(self, ranking: Ranking | SortedRanking, own: LocalGradient, peers: Sequence[int]) -> list[float]:
-        """Each peer's threshold of the magnitude."""
         if self.parameters.n is not None:
             return [1 - self.parameters.n / 100] * len(peers)
         size = own.gradient.numel()

@@ -41,11 +41,9 @@ class MoshpitExchange(GroupExchange):
     parameters: Parameters
 
     def next_start(self, mean: Tensor) -> Tensor:
-        """The mean."""
         return mean
 
     def group(self, number: int) -> Sequence[int]:
-        """Those of its row or column."""
         workers, dimensions = self.setup.workers, self.parameters.dimensions
         side = self.parameters.side or next(m for m in range(1, workers + 1) if m**dimensions >= workers)
         cells = grid(self.setup.seed, workers, side, dimensions, number)

@@ -63,11 +63,9 @@ class PairwiseExchange(Exchange):
         self._is_computing = False
 
     def ready(self, iteration: int) -> bool:
-        """The peer's answer has arrived."""
         return self._asked is None
 
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
-        """Active workers ask one peer."""
         self._is_computing = True
         if self.setup.side != ACTIVE or not self._partners:
             return []
@@ -81,18 +79,15 @@ class PairwiseExchange(Exchange):
         return Outgoing(self.whole(own), [])
 
     def lost(self, peer: int) -> None:
-        """It is not asked any more, nor is its answer waited for."""
         self._partners.discard(peer)
         if self._asked and self._asked[0] == peer:
             self._asked = None
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It can be asked."""
         self._partners.add(peer)
         return []
 
     def received(self, message: Message) -> list[Action]:
-        """A peer's parameters, as an answer or to be answered."""
         assert isinstance(message.body, Swap)
         if message.body.answer:
             if self._asked is None or self._asked[0] != message.sender:
@@ -107,7 +102,6 @@ class PairwiseExchange(Exchange):
         return [Send(message.sender, Message(self.setup.worker, Swap(answer=True), (mine,)))]
 
     def apply(self, incoming: Incoming) -> int:
-        """Write the averages, then take the own gradient's step."""
         self._is_computing = False
         averages = self._write()
         assert incoming.own is not None
@@ -121,7 +115,6 @@ class PairwiseExchange(Exchange):
             self._write()
 
     def _write(self) -> int:
-        """Write the averages, and return their number."""
         averages, self._averages = self._averages, 0
         if averages:
             self.setup.replica.write(0, self.setup.replica.parameters + self._move)

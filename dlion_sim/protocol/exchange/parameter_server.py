@@ -114,7 +114,6 @@ class ServedExchange(Exchange):
         """First entry and end of what each server holds."""
 
     def arrived(self, update: Update) -> None:
-        """A server's own part."""
         begin, end = self.stretches[update.sender]
         if update.body.offset != begin:
             raise MalformedMessageError("a contribution of other entries than those of the server")
@@ -125,11 +124,9 @@ class ServedExchange(Exchange):
         return "a part of the parameters is lost with its server"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It still has its part."""
         return []
 
     def apply(self, incoming: Incoming) -> int:
-        """Write the parameters that the servers sent."""
         for update in incoming.received:
             self.setup.replica.write(update.body.offset, update.tensors[0])
         return len(incoming.received)
@@ -154,11 +151,9 @@ class ParameterServerExchange(ServedExchange):
         )
 
         def rule(self, replica: Replica, workers: int) -> ServerRule:
-            """Steps with gradients."""
             return GradientSteps(replica, asynchronous=self.asynchronous, summed=self.summed)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """To each server its part; nothing to apply here."""
         messages = [
             (
                 server,

@@ -49,12 +49,10 @@ class ParameterExchange(Exchange):
         self._latest.pop(peer, None)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It has its weight again; its former parameters are not used."""
         self._latest.pop(peer, None)
         return []
 
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
-        """The parameters as the iteration finds them, to every peer."""
         weights = self.setup.replica.snapshot()
         return self.to_all(Update(self.setup.worker, Mixed(iteration, batch_size), (weights,)))
 

@@ -90,7 +90,6 @@ class PartitionedExchange(Exchange):
         """The beginning of the next partition."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The next partition of the residual, the same to all."""
         self._residual += own.gradient
         begin, end = self._position, self._end_of_next()
         self._position = end % self._residual.numel()

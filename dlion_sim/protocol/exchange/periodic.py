@@ -108,14 +108,12 @@ class LocalSgdExchange(Exchange):
         return tag + period - (tag + 1) % period - 1
 
     def ready(self, iteration: int) -> bool:
-        """At the end of a period, the ring's sum is complete."""
         return self._ring is None or not self._ends_period(iteration) or self._ring.is_complete
 
     def arrived(self, update: Update) -> None:
         check_encoded(update.tensors, self.parameters.precision, self.setup.replica.layout.size)
 
     def received(self, message: Message) -> list[Action]:
-        """A chunk of the ring."""
         assert self._ring is not None
         return self._ring.received(message)
 
@@ -125,16 +123,13 @@ class LocalSgdExchange(Exchange):
         return self.left(peer) or (reason if self._sends is Moved else None)
 
     def left(self, peer: int) -> str | None:
-        """Its last contribution is dropped."""
         self._received.pop(peer, None)
         return f"{BROKEN}; {_INSTEAD}" if self._ring else None
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It counts in the next exchange."""
         return [Abort(f"{CANNOT_JOIN}; {_INSTEAD}")] if self._ring else []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; at the end of a period, send parameters or movements."""
         replica = self.setup.replica
         replica.step(own.gradient)
         if not self._ends_period(own.iteration):
@@ -147,7 +142,6 @@ class LocalSgdExchange(Exchange):
         return Outgoing(update, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
-        """At the end of a period, continue from the mean of the contributions."""
         if self._ring:
             if self._ends_period(incoming.iteration):
                 self._begin_period(self._start - self._ring.total)

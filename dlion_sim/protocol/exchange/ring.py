@@ -82,7 +82,6 @@ class RingAllReduceExchange(Exchange):
         self._ring = RingSum(setup, (Chunk, Total) if buckets is None else (BucketChunk, BucketTotal), buckets)
 
     def ready(self, iteration: int) -> bool:
-        """All sums are complete."""
         return self._ring.is_complete
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
@@ -90,15 +89,12 @@ class RingAllReduceExchange(Exchange):
         return Outgoing(None, self._ring.begin(own.iteration, own.gradient * own.factor))
 
     def received(self, message: Message) -> list[Action]:
-        """A chunk from the worker before."""
         return self._ring.received(message)
 
     def lost(self, peer: int) -> str:
-        """Every worker is part of it."""
         return f"{BROKEN}; {_INSTEAD}"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """A ring cannot grow."""
         return [Abort(f"{CANNOT_JOIN}; {_INSTEAD}")]
 
     def apply(self, incoming: Incoming) -> int:

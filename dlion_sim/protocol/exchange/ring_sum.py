@@ -81,7 +81,6 @@ class RingSum:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the sum is complete."""
         return self._received == self._steps
 
     def begin(self, iteration: int, own: Tensor) -> list[tuple[int, Message]]:
@@ -137,7 +136,6 @@ class RingSum:
         return self._stretches[bucket][(sender - step_of_bucket) % self._workers]
 
     def _is_sum(self, step: int) -> bool:
-        """Whether the chunk of a step is a complete sum."""
         return step % self._per_bucket >= self._workers - 1
 
     def _body(self, iteration: int, step: int, begin: int) -> Chunk:

@@ -94,7 +94,6 @@ class Ranking:
             self._bound = reach
 
     def _magnitudes(self) -> npt.NDArray[np.float32]:
-        """The magnitudes of the found entries."""
         _, values, ends = self._found
         magnitudes: npt.NDArray[np.float32] = compaction.normalised(values, ends, self._maxima)
         return magnitudes

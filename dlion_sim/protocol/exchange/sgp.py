@@ -52,11 +52,9 @@ class PushSumExchange(Exchange):
             )
 
     def senders(self, tag: int) -> tuple[int, ...]:
-        """The worker so many places before."""
         return (self._partner(tag, -1),) if tag >= 0 and self._distances else ()
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; send half."""
         replica = self.setup.replica
         before = replica.snapshot()
         replica.step(own.gradient)
@@ -69,7 +67,6 @@ class PushSumExchange(Exchange):
         return Outgoing(None, [(receiver, Update(self.setup.worker, body, (self._kept,)))])
 
     def apply(self, incoming: Incoming) -> int:
-        """Add what has come, and divide by the weight."""
         for update in incoming.received:
             assert isinstance(update.body, Pushed)
             self._kept = self._kept + update.tensors[0]

@@ -64,12 +64,10 @@ class SignificanceExchange(Exchange):
         """By peer, the newest iteration whose updates have arrived."""
 
     def lost(self, peer: int) -> None:
-        """Its announced updates are not waited for."""
         for known in (self._announced, self._here):
             known.pop(peer, None)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It has announced nothing yet."""
         return []
 
     def arrived(self, update: Update) -> None:
@@ -82,7 +80,6 @@ class SignificanceExchange(Exchange):
         return []
 
     def ready(self, iteration: int) -> bool:
-        """All announced updates have arrived."""
         return all(self._here.get(peer, -1) >= tag for peer, tag in self._announced.items())
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
@@ -115,7 +112,6 @@ class SignificanceExchange(Exchange):
         return (large | (weights == 0)) & (self._residual != 0)
 
     def _decay(self, iteration: int) -> float:
-        """The part of the initial threshold that `iteration` has."""
         match self.parameters.schedule:
             case "inverse_sqrt":
                 return 1 / math.sqrt(iteration + 1)

@@ -68,7 +68,6 @@ class SparseLoCoExchange(Exchange):
         return "exchange: sparse_loco"
 
     def covers(self, tag: int) -> int:
-        """There is nothing to wait for before the next exchange."""
         return tag + self.parameters.period - (tag + 1) % self.parameters.period - 1
 
     def arrived(self, update: Update) -> None:
@@ -77,7 +76,6 @@ class SparseLoCoExchange(Exchange):
         unpack(update.tensors, self.setup.replica.layout.size, self.parameters.density)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; at the end of a period, send a part of the movement."""
         replica = self.setup.replica
         replica.step(own.gradient)
         if (own.iteration + 1) % self.parameters.period:
@@ -89,7 +87,6 @@ class SparseLoCoExchange(Exchange):
         return Outgoing(update, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
-        """At the end of a period, the outer step."""
         updates = sorted([*([incoming.own] if incoming.own else []), *incoming.received], key=lambda each: each.sender)
         for update in updates:
             self._start.add_(self._values(update), alpha=-self.parameters.outer_learning_rate / len(updates))

@@ -131,7 +131,6 @@ class StreamingDiLoCoExchange(Exchange):
         return Outgoing(None, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
-        """Keep what has come; at the end of an interval, the outer step of its fragment."""
         for update in incoming.received:
             self._take(update)
         steps = incoming.iteration + 1

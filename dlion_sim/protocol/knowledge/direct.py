@@ -77,7 +77,6 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         return [*overdue, *(Send(peer, message) for peer in self.setup.peers), *self._decide_if_complete()]
 
     def received(self, message: Message) -> list[Action]:
-        """A peer's report, request or weights."""
         match message.body:
             case LossReport() as report:
                 reports = self._reports[message.sender]
@@ -93,21 +92,17 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
                 return []
 
     def merges(self) -> list[Merge]:
-        """The weights that have arrived, in that order."""
         arrived, self._arrived = self._arrived, []
         return arrived
 
     def lost(self, peer: int) -> None:
-        """Rounds continue without it."""
         self._reports.pop(peer, None)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """Its reports count from the first one on."""
         self._reports[peer] = {}
         return []
 
     def _decide_if_complete(self) -> list[Action]:
-        """Decide the open round if all reports have arrived."""
         return self._decide() if all(self._open_round in reports for reports in self._reports.values()) else []
 
     def _decide(self) -> list[Action]:

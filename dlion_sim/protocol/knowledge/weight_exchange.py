@@ -31,7 +31,6 @@ class WeightExchange(KnowledgeTransfer):
         self._arrived: list[Message] = []
 
     def stepped(self, iterations: int, loss: float) -> list[Action]:
-        """At the end of a period: send."""
         if iterations % self.parameters.period:
             return []
         weights = Message(self.setup.worker, Weights(iterations), (self.setup.replica.snapshot(),))

@@ -67,7 +67,6 @@ class HopSynchronization(BoundedStaleness):
         self._entered = 0
 
     def ready(self, iteration: int) -> bool:
-        """There is a token from each peer for the next iteration."""
         return self.parameters.max_gap is None or all(count > 0 for count in self.tokens.values())
 
     def due(self, tag: int, iteration: int) -> Due:
@@ -93,12 +92,10 @@ class HopSynchronization(BoundedStaleness):
         return self._send_tokens(count, [peer for peer in self.setup.peers if peer in self.tokens])
 
     def lost(self, peer: int) -> str | None:
-        """A lost peer's queue is removed."""
         self.tokens.pop(peer, None)
         return super().lost(peer)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """Create a queue for it, and send it tokens."""
         self.tokens[peer] = (self.parameters.max_gap or 0) - self._entered
         return self._send_tokens(self._entered, [peer]) if self._entered and self.parameters.max_gap is not None else []
 

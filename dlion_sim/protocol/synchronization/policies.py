@@ -15,11 +15,9 @@ class Synchronous(Synchronization):
 
     @classmethod
     def lag(cls, parameters: ChoiceParameters) -> int:
-        """No peer may be behind."""
         return 0
 
     def waits_for(self, peer: Peer, iteration: int) -> bool:
-        """Its gradient of `iteration` is missing."""
         return peer.newest < iteration
 
     def due(self, tag: int, iteration: int) -> Due:
@@ -27,11 +25,9 @@ class Synchronous(Synchronization):
         return "now" if tag <= iteration else "later"
 
     def lost(self, peer: int) -> str:
-        """There is no mean over all workers any more."""
         return "synchronous training waits for every peer"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """The mean includes it."""
         return []
 
 
@@ -54,7 +50,6 @@ class BoundedStaleness(Synchronization):
 
     @classmethod
     def lag(cls, parameters: Parameters) -> int:
-        """The bound."""
         return parameters.staleness
 
     @property
@@ -64,7 +59,6 @@ class BoundedStaleness(Synchronization):
         return max(0, self.parameters.backup_workers - away)
 
     def waits_for(self, peer: Peer, iteration: int) -> bool:
-        """Its newest gradient is of before `iteration - staleness`."""
         return peer.newest < iteration - self.parameters.staleness
 
     def lost(self, peer: int) -> str | None:
@@ -74,7 +68,6 @@ class BoundedStaleness(Synchronization):
         return f"more peers are lost ({self._away}) than there are backup workers ({self.parameters.backup_workers})"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """One peer fewer is lost."""
         return []
 
     @property
@@ -106,7 +99,6 @@ class Asynchronous(Synchronization):
     parameters: Parameters
 
     def waits_for(self, peer: Peer, iteration: int) -> bool:
-        """Its link has more queued messages than the send buffer holds."""
         return self.setup.links.messages(peer.number) > self.parameters.send_buffer
 
     def due(self, tag: int, iteration: int) -> Due:

@@ -44,7 +44,6 @@ class Identity:
 
     @classmethod
     def of(cls, setting: Setting) -> Identity:
-        """The identity of a run with that setting in this process."""
         return cls(
             scenario=to_data(setting.scenario.model_copy(update={"modules": None})),  # as sources identify it better
             versions={**environment()["versions"], **setting.own_sources},
@@ -105,7 +104,6 @@ class Checkpoints:
         self._next = inf if every is None else wall() + every
 
     def save_if_due(self) -> None:
-        """Save if it is time to. Raises as `save`."""
         if self._wall() >= self._next:
             self.save()
 
@@ -143,7 +141,6 @@ class Checkpoints:
         self._next = ended + max(self._every, (ended - began) / _MOST_TIME)
 
     def remove(self) -> None:
-        """Remove the checkpoint of a complete run."""
         remove_checkpoint(self._writer.folder)
 
 

@@ -111,7 +111,6 @@ class PacketDelivery:
         )
 
     def send(self, receiver: int, message: Message) -> None:
-        """Queue a message."""
         transfer = Transfer(receiver, message, self._event_queue.now, self._scale)
         if self._routing.share_machine(message.sender, receiver):
             self._event_queue.after(0.0, partial(self._deliver_locally, transfer))
@@ -142,7 +141,6 @@ class PacketDelivery:
                 yield transfer, transfer.size - self._network.unsent(number)
 
     def queues(self) -> list[QueuesRow]:
-        """The queues of each link in the interval since the last call."""
         return self._queues.rows(self._event_queue.now)
 
     @property
@@ -169,7 +167,6 @@ class PacketDelivery:
         return message.sender, transfer.receiver, message.body.channel, is_cut
 
     def _connection(self, queue: _Queue) -> int:
-        """The connection of a queue."""
         if queue not in self._connections:
             self._connections[queue] = self._routes.connect(self._network, *queue)
         return self._connections[queue]
@@ -186,13 +183,11 @@ class PacketDelivery:
         self._transfers[number], self._cuts[number] = transfer, cut
 
     def _is_unreachable(self, sender: int, receiver: int) -> bool:
-        """Whether no packet will ever arrive."""
         return all(
             any(map(self._changes.is_down_for_good, way.links)) for way in self._routes.between(sender, receiver)
         )
 
     def _deliver_locally(self, transfer: Transfer) -> None:
-        """Deliver a message that crosses no link."""
         self._event_queue.after(0.0, partial(self._listener.delivered, transfer.receiver, transfer.message))
         self._listener.timed(transfer, self._event_queue.now - transfer.began, self._event_queue.now)
         self._listener.sent(transfer)
@@ -267,7 +262,6 @@ class PacketDelivery:
             self._listener.delivered(transfer.receiver, message)
 
     def _on_acknowledged(self, number: int, transfer: Transfer) -> None:
-        """A message has been acknowledged."""
         queue = self._queue(transfer)
         assert transfer.loss is not None
         assert transfer.loss.seconds is not None

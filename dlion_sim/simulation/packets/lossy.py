@@ -34,21 +34,17 @@ class LossyMessages:
 
     @property
     def stops_early(self) -> bool:
-        """Whether a receiver ends a message as soon as its bound allows."""
         return self._dlcp.stop_early
 
     def are(self, message: Message) -> bool:
-        """Whether a message is one of them."""
         return is_cut(message, self._dlcp)
 
     def cut(self, transfer: Transfer) -> tuple[Cut, Bound]:
-        """The packets of a message, and its bound."""
         message = transfer.message
         whole = self._assembler(transfer.receiver).must_be_whole(message)
         return self._cutter.cut(message), self._bounds.of(message, whole=whole)
 
     def assemble(self, transfer: Transfer, pieces: Pieces) -> Message:
-        """The message that the receiver gets."""
         return self._assembler(transfer.receiver).assemble(transfer.message, pieces.received)
 
     def _assembler(self, receiver: int) -> Assembler:

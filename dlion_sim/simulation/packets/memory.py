@@ -26,7 +26,6 @@ class Memory:
         return self._arrays[name]
 
     def used(self, name: str) -> int:
-        """The number of used records."""
         return self._used[name]
 
     def take(self, name: str, count: int = 1) -> int:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from dlion_sim.bounded_loss.bounds import Bound
@@ -31,7 +32,6 @@ from dlion_sim.simulation.packets.parts import (
     Raw,
     Reliable,
 )
-from dlion_sim.simulation.packets.queues import counters
 from dlion_sim.simulation.packets.state import (
     CLASSES,
     LONGEST_PATH,
@@ -46,6 +46,13 @@ from dlion_sim.simulation.packets.state import (
 __all__ = ["CLASSES", "Bounded", "Completion", "PacketNetwork", "Pfabric", "Port", "Raw", "Reliable"]
 
 RELIABLY = Reliable()
+_COUNTERS = np.dtype(
+    [
+        *((name, np.int64, (CLASSES,)) for name in ("carried", "dropped", "marked")),
+        *((name, np.int64) for name in ("packets", "queued", "most")),
+        ("byte_seconds", np.float64),
+    ]
+)
 _MOST_EVENTS = 200_000
 """Events between two returns to Python, where a run can be interrupted."""
 _WHAT: tuple[Literal["sent", "delivered", "acknowledged"], ...] = ("sent", "delivered", "acknowledged")
@@ -107,7 +114,6 @@ class PacketNetwork:
 
     @property
     def hops(self) -> int:
-        """Packets that ports have transmitted, acknowledgements too."""
         return int(self._state["hops"])
 
     def connect(
@@ -214,7 +220,15 @@ class PacketNetwork:
         """A record of each port since the start, [ports]: by class `carried` bytes, `dropped` and `marked` packets
         [CLASSES]; `packets` that have left; `queued`, the bytes that wait now, `most`, the most that did, and
         `byte_seconds`, their integral over time."""
-        return counters(self._memory, self.now)
+        ports = self._memory["ports"][: self._memory.used("ports")]
+        queues = self._memory["queues"][: self._memory.used("queues")].reshape(-1, CLASSES)
+        counted = np.zeros(len(ports), _COUNTERS)
+        for field in ("carried", "dropped", "marked"):
+            counted[field] = queues[field]
+        for field in ("packets", "queued", "most"):
+            counted[field] = ports[field]
+        counted["byte_seconds"] = ports["byte_seconds"] + ports["queued"] * (self.now - ports["changed"])
+        return counted
 
     def forget_most(self) -> None:
         """Restart the maxima `most` from the present queues."""
@@ -222,7 +236,6 @@ class PacketNetwork:
         ports["most"] = ports["queued"]
 
     def unsent(self, message: int) -> int:
-        """Bytes of a message that have not been sent."""
         return int(self._memory["messages"]["left"][message])
 
     def acknowledged(self, message: int) -> tuple[Acknowledged, Acknowledged]:
@@ -232,7 +245,6 @@ class PacketNetwork:
         return first, Acknowledged(float(record["nearly_known_at"]), max(1, int(record["nearly_known"])))
 
     def resent(self, message: int) -> int:
-        """Bytes of a message that were sent again."""
         return int(self._memory["messages"]["resent"][message])
 
     def check_restored(self) -> None:
@@ -267,7 +279,6 @@ class PacketNetwork:
             yield Completion(_WHAT[what], number, time)
 
     def _numbered(self, paths: Sequence[Sequence[int]]) -> int:
-        """The number of the first of these alternative paths."""
         key = tuple(map(tuple, paths))
         if key not in self._paths:
             first = self._memory.take("paths", len(paths))

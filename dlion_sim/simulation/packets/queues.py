@@ -1,41 +1,11 @@
-"""Counters of ports, and rows of their queues, interval by interval."""
+"""Rows of the queues of ports, interval by interval."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
 
 from dlion_sim.results import QueuesRow
-from dlion_sim.simulation.packets.memory import Memory
-from dlion_sim.simulation.packets.state import CLASSES
-
-if TYPE_CHECKING:
-    from dlion_sim.simulation.packets.network import PacketNetwork
-
-COUNTERS = np.dtype(
-    [
-        *((name, np.int64, (CLASSES,)) for name in ("carried", "dropped", "marked")),
-        *((name, np.int64) for name in ("packets", "queued", "most")),
-        ("byte_seconds", np.float64),
-    ]
-)
-"""The counters of a port: see `PacketNetwork.counters`."""
-
-
-def counters(memory: Memory, now: float) -> npt.NDArray[Any]:
-    """A record of `COUNTERS` for each port, until now."""
-    ports = memory["ports"][: memory.used("ports")]
-    queues = memory["queues"][: memory.used("queues")].reshape(-1, CLASSES)
-    counted = np.zeros(len(ports), COUNTERS)
-    for field in ("carried", "dropped", "marked"):
-        counted[field] = queues[field]
-    for field in ("packets", "queued", "most"):
-        counted[field] = ports[field]
-    counted["byte_seconds"] = ports["byte_seconds"] + ports["queued"] * (now - ports["changed"])
-    return counted
+from dlion_sim.simulation.packets.network import PacketNetwork
 
 
 class Queues:

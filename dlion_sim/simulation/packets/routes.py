@@ -62,7 +62,6 @@ class PacketRoutes:
         return message_rates(self._routing, self.bytes_per_second, pairs, TCP, most)
 
     def _latency(self, sender: int, receiver: int) -> float:
-        """The latency on links (s)."""
         return self._routing.route(sender, receiver).latency if self._model.delays == "links" else 0.0
 
     def _window_rate(self, sender: int, receiver: int) -> float:
