@@ -24,7 +24,7 @@ from benchmarks.architectures import NETWORKS
 from benchmarks.instances import ALONE, ONE, TWO, Placement, batch, gpu, samples, scenario
 from benchmarks.measuring import options, table
 from benchmarks.stash_claims import Claim, claims
-from benchmarks.stash_figures import draw_features, draw_stalls
+from dlion_sim.figures.style import PALETTE, WIDE, drawing, legend_below, make_logarithmic
 from dlion_sim.simulation import simulate
 from dlion_sim.studies.stalls import variants
 
@@ -37,6 +37,10 @@ LARGEST = Placement("p3.16xlarge"), Placement("p3.8xlarge", 2)
 SHORT = ("resnet10", "vgg11"), ("resnet10", "resnet18_no_norm", "vgg11"), (ONE[2], *LARGEST)
 ITERATIONS = 1
 """Machines are equal and constant: further iterations take equal times within 0.5 %."""
+
+
+_BAR = 0.13
+_MARKS = {"resnet": "o", "vgg": "^"}
 
 
 class Case(NamedTuple):
@@ -126,6 +130,47 @@ def markdown(found: list[Claim]) -> str:
     """The same in Markdown."""
     lines = [[field.replace("_", " ") for field in Claim._fields], ["---"] * len(Claim._fields), *found]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def draw_stalls(file: Path, rows: pd.DataFrame) -> None:
+    """Draw the share of an iteration that GPUs wait, by model and instances."""
+    rows = rows[rows["waiting"] > 0]
+    networks, places = (list(dict.fromkeys(rows[column])) for column in ("network", "instances"))
+    with drawing(file, height=2.8, width=WIDE) as figure:
+        axes = figure.subplots()
+        for number, (place, each) in enumerate(rows.groupby("instances", sort=False)):
+            at = [networks.index(name) + _BAR * (number - (len(places) - 1) / 2) for name in each["network"]]
+            axes.bar(at, 100 * each["waiting"], 0.9 * _BAR, color=PALETTE[number], label=place)
+        axes.set_xticks(range(len(networks)), [name.replace("_", "-") for name in networks])
+        axes.set(ylabel="Waiting for messages\n(% of an iteration)", ylim=(0, 100))
+        axes.grid(visible=False, axis="x")
+        legend_below(figure, *axes.get_legend_handles_labels())
+
+
+def draw_features(file: Path, families: pd.DataFrame) -> None:
+    """Draw the wait of an iteration on one instance and on two, by the network's variables and parameters."""
+    waits = families["iteration s"] - families["alone s"]
+    rows = families.assign(wait=1e3 * waits, family=families["network"].str.extract(r"([a-z]+)", expand=False))
+    rows["millions"] = rows["parameters"] / 1e6
+    with drawing(file, height=2.8, width=WIDE) as figure:
+        for panel, (column, label) in zip(
+            figure.subplots(1, 2, sharey=True),
+            {"variables": "Variables", "millions": "Parameters (millions)"}.items(),
+            strict=True,
+        ):
+            for number, (place, of_place) in enumerate(rows.groupby("instances", sort=False)):
+                for family, each in of_place.groupby("family"):
+                    panel.plot(
+                        *(each[column], each["wait"], _MARKS[str(family)]),
+                        markersize=4,
+                        color=PALETTE[number],
+                        label=f"{str(family).replace('resnet', 'ResNets').replace('vgg', 'VGGs')} on {place}",
+                    )
+            panel.set_xlabel(label)
+            make_logarithmic(panel, "x", rows[column].max() / rows[column].min())
+            make_logarithmic(panel, "y", rows["wait"].max() / rows["wait"].min())
+        figure.axes[0].set_ylabel("Waiting for messages\n(ms of an iteration)")
+        legend_below(figure, *figure.axes[0].get_legend_handles_labels())
 
 
 def main() -> None:

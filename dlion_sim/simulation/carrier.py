@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Message
@@ -60,14 +60,6 @@ class Carrier(Protocol):
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """The present rate for each (sender, receiver): alone, and if all send at once."""
-
-
-@runtime_checkable
-class CuttingCarrier(Carrier, Protocol):
-    """A carrier of messages that can be dropped when their ends or links fail."""
-
-    def cut(self, one: int, other: int) -> Dropped:
-        """Drop and return all messages between two participants that have not been sent to their last byte."""
 
 
 class CapacityChanges:

@@ -8,8 +8,9 @@ from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.protocol.events import Event, MessageArrived, MessageSent, MessageTimed
 from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Channel, Message
-from dlion_sim.simulation.carrier import Carrier, CuttingCarrier, Listener
+from dlion_sim.simulation.carrier import Carrier, Listener
 from dlion_sim.simulation.churn import Churn
+from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Routing
 
@@ -52,7 +53,7 @@ class Messaging(Listener):
             self._refused += 1
 
     def cut(self, one: int, other: int) -> None:
-        assert isinstance(self.carrier, CuttingCarrier), "scenarios with others are refused"
+        assert isinstance(self.carrier, Transport), "availability is not modelled with others"
         dropped = self.carrier.cut(one, other)
         self._cut += len(dropped.begun) + dropped.others
         for transfer, carried in dropped.begun:

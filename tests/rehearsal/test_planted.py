@@ -16,7 +16,6 @@ from dlion_sim.learning import (
     gradients,
 )
 from dlion_sim.learning.datasets import dataset as datasets
-from dlion_sim.learning.datasets import images
 from tests.learning.conftest import random_dataset
 from tests.learning.test_fused import batches, results
 from tests.learning.test_gradients import replicas_of
@@ -88,7 +87,7 @@ def test_a_buffer_that_stays_on_the_cpu(compute, monkeypatch):
 
 def test_after_a_failure_another_executor_computes(compute, monkeypatch):
     """What the failed one was first to make, such as the statistics of images, the other one reads."""
-    images._statistics.cache_clear()
+    datasets._statistics.cache_clear()
     with monkeypatch.context() as planted:
         plant(planted, fused, "FusedGradientExecutor._compute", "return gradients, losses", "raise KeyError")
         with pytest.raises(KeyError):

@@ -1,7 +1,6 @@
 """The datasets that workers can learn from, one a file."""
 
-from dlion_sim.learning.datasets.dataset import Dataset, InputKind
-from dlion_sim.learning.datasets.images import NormalisedImages
+from dlion_sim.learning.datasets.dataset import Dataset, InputKind, NormalisedImages
 from dlion_sim.learning.datasets.own import own_dataset
 from dlion_sim.learning.datasets.registry import PUBLISHED, Published, fetch, load
 

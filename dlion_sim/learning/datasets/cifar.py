@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dlion_sim.learning.datasets.dataset import Dataset
-from dlion_sim.learning.datasets.images import NormalisedImages
+from dlion_sim.learning.datasets.dataset import Dataset, NormalisedImages
 from dlion_sim.learning.datasets.source import Source
 from dlion_sim.learning.tasks import Classification
 

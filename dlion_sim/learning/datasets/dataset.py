@@ -1,10 +1,10 @@
-"""Samples in memory, and their task."""
+"""Samples in memory, their task, and their way from bytes to what networks take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
@@ -71,3 +71,30 @@ class Dataset:
             test_inputs=self.test_inputs.to(device),
             test_targets=self.test_targets.to(device),
         )
+
+
+@dataclass(frozen=True)
+class NormalisedImages:
+    """Images [B, C, H, W] from 0 to `scale`, mostly uint8, as float32 with mean 0 and deviation 1.
+
+    `mean` and `std` of each channel are those of the training images after division by `scale`.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    scale: int = 255
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """New images of the same shape; `images` are left as they are."""
+        mean, std = _statistics(self, images.device)
+        # Channels last is the order of memory in which convolutions run fastest.
+        return images.to(torch.float32, copy=True, memory_format=torch.channels_last).sub_(mean).div_(std)
+
+
+# Kept, since nothing may come from main memory while a CUDA graph is recorded.
+@cache
+@torch.inference_mode(False)
+def _statistics(images: NormalisedImages, device: torch.device) -> Tensor:
+    """Mean and deviation [2, C, 1, 1] of the images before division by `scale`."""
+    statistics = torch.tensor([images.mean, images.std], device=device) * images.scale
+    return statistics[:, :, None, None]

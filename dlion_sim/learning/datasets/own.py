@@ -11,8 +11,7 @@ from torch import Tensor
 from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets.dataset import Dataset, as_they_are
 from dlion_sim.learning.process import seeded
-from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task
-from dlion_sim.learning.tasks.task import described
+from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task, described
 
 _FOUR = ("train_inputs", "train_targets", "test_inputs", "test_targets")
 _TARGETS = "int64 [N] (classes), int64 of the inputs' shape [N, T] (next tokens), float [N] or [N, D] (numbers)"

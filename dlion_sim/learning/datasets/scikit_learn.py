@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from dlion_sim.learning.datasets.dataset import Dataset
-from dlion_sim.learning.datasets.images import NormalisedImages
+from dlion_sim.learning.datasets.dataset import Dataset, NormalisedImages
 from dlion_sim.learning.tasks import Classification, Regression
 
 
