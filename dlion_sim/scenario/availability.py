@@ -55,18 +55,17 @@ class Availability(Model):
     notice: Duration = 30.0
     """Time from the notice to the preemption."""
     on_loss: Literal["go_on", "wait", "abort"] = "go_on"
-    """What a participant does that waits for a lost peer: continue without it, wait until it returns, or end the
-    run."""
+    """What a participant does that waits for a lost peer: continue without it, wait for its return, or end the run."""
     detection: Duration = 0.0
-    """Time until peers detect a crash, in addition to half a round trip. 0 s: only the process crashes. For whole
-    machines use live nodes' `silence`."""
+    """Time until peers detect a crash, in addition to half a round trip. 0 s: only the process crashes; for whole
+    machines use `silence`."""
     silence: Annotated[Duration, Field(gt=0)] = 30.0
     """Time after which both ends of a link that carries nothing consider each other lost."""
     restart: Duration = 0.0
     """Time from a machine's return until its process runs: booting, loading an image."""
     sponsor: Literal["nearest", "least_loaded", "best"] = "nearest"
-    """Member that sends its state to a joining worker: the first to answer, the one with the least to send, or the one
-    with the lowest loss."""
+    """Member that sends its state to a joining worker: the first to answer, that with the least to send, or with the
+    lowest loss."""
 
     @model_validator(mode="after")
     def _gives_notice_of_preemptions(self) -> Self:

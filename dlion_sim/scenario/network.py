@@ -33,8 +33,8 @@ class Lv08(Model):
     window: Window = 4 * 1024.0**2
     """Maximum in flight per round trip (SimGrid's `TCP-gamma`)."""
     sharing_size: Size = 20537.0
-    """A flow's share of a full link is proportional, at its start, to 1 / (path latency + time of this size over each
-    of its links) (SimGrid's `weight-S`)."""
+    """A flow's share of a full link is proportional to 1 / (path latency + time of this size over each of its links) at
+    its start (SimGrid's `weight-S`)."""
 
 
 class Windows(Model):
@@ -86,8 +86,8 @@ class Packets(Model):
     paths: Literal["hash", "spray"] = "hash"
     """Choice among several routes (a fabric's spines): one per connection, or one per packet."""
     delays: Literal["links", "receivers"] = "links"
-    """Where latency applies: on the links; or at receivers, which acknowledge at once, as in emulations on kernels
-    without delays."""
+    """Where latency applies: on the links, or at receivers, which acknowledge at once (emulations on kernels without
+    delays)."""
     sample_every: Annotated[Duration, Field(ge=1e-6)] | None = None
     """Time between rows of queues.parquet; by default between evaluations."""
 

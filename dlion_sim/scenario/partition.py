@@ -52,7 +52,7 @@ class Owners(Model):
     kind: Literal["owners"] = "owners"
     at: Annotated[dict[str, Held], Field(min_length=1)] | None = None
     """Owners by cloud or worker, e.g. {s3: 3, s1: [0, 4], s2/0: 1}. A cloud's are split among its workers without an
-    entry of their own; other owners are assigned at random to the remaining workers."""
+    entry; other owners are assigned at random to the remaining workers."""
     without: Held | None = None
     """Owners that are left out, e.g. 3 or [3, 4]."""
 

@@ -38,11 +38,11 @@ class Prices(Model):
     catalog: str | None = None
     """Catalog of instances: a shipped one, or a CSV file with SkyPilot's columns."""
     spot: bool = False
-    """Default of machines' `spot`: the catalog's spot price or their own `price`, only while they are up,
-    `availability.restart` included. Preemptions are in `availability`."""
+    """Default of machines' `spot`, at the catalog's spot price or their own `price`. Preemptions are in
+    `availability`."""
     egress: Price | dict[str, Price | dict[str, Price]] | None = None
-    """Price of a GB (1e9 bytes) from one cloud to another: a number; by sending cloud, {east: 0.02, west: 0.09}; or by
-    both, {east: {west: 0.02, north: 0.05}}. By default 0."""
+    """Price of a GB (1e9 bytes) between clouds: a number; by sender, {east: 0.02, west: 0.09}; or by both, {east:
+    {west: 0.02, north: 0.05}}. By default 0."""
     billing: Billing = Billing()
     """Billing of machines' time."""
 

@@ -90,7 +90,7 @@ class ParameterServers(Model):
     hosts: Annotated[list[Annotated[int, Field(ge=0)] | ServerHost], Field(min_length=1)] = Field(
         default_factory=_first_worker
     )
-    """Host of each server: the number of the worker whose machine it shares, or a machine of its own."""
+    """Host of each server: a worker's number, or a machine of its own."""
 
 
 AnyTopology = AllToAll | Ring | Bipartite | Torus | Exponential | Regular | SmallWorld | Edges | ParameterServers

@@ -81,28 +81,27 @@ class Dlcp(Model):
 
     kind: Literal["dlcp"] = "dlcp"
     loss_bound: AnyBound = 0.1
-    """Share of a message's bytes that may be lost (default: the paper's): a number, or one for each stage, by default
-    0."""
+    """Share of a message's bytes that may be lost, for all stages (0.1: the paper's) or each one (by default 0)."""
     by_tensor: dict[str, Bound] = Field(default_factory=dict)
-    """Bounds of variables by name, or by the longest matching suffix such as `weight`. Each variable's bytes are then
+    """Bounds of variables by name, or by the longest matching suffix such as `weight`; each variable's bytes are then
     counted separately, in dense messages of stages that may lose anything."""
     phases: list[LossPhase] = Field(default_factory=list)
-    """Factors on the bounds by iteration, e.g. for a critical first phase (DBLP, arXiv 2605.01989). They do not apply
-    to messages without iteration (pairwise averaging)."""
+    """Factors on the bounds by iteration, e.g. for a critical first phase (DBLP, arXiv 2605.01989), not for pairwise
+    averaging."""
     fill: Literal["zero", "rescale", "stale"] = "zero"
-    """Replacement of missing gradients. zero: 0 (the paper's). rescale: 0, with the rest scaled up, unbiased. stale:
-    those of the sender's previous message, as missing parameters always are."""
+    """Replacement of missing gradients: 0 (the paper's); 0, with the rest scaled up, unbiased; or those of the sender's
+    previous message, as missing parameters always are."""
     drop: Literal["none", "layer", "magnitude", "layer+magnitude"] = "layer+magnitude"
-    """Packets that switches drop early, where they mark others: those of front layers, those of small gradients, or
-    those of both."""
+    """Packets that switches drop early, where they mark others: those of front layers, of small gradients, or of
+    both."""
     front: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of the variables that are front layers (chosen here)."""
     quantile: Annotated[float, Field(ge=0, le=1)] = 0.5
     """A packet has large gradients if its mean magnitude is at least this quantile of its variable's packets (chosen
     here)."""
     order: Literal["layer", "none"] = "layer"
-    """Priorities in switches' queues. layer: large gradients first, among them front layers first; then small
-    gradients, among them front layers last."""
+    """Priorities in switches' queues. layer: large gradients, front layers first; then small ones, front layers
+    last."""
     stop_early: bool = True
     """Whether a message is complete as soon as the missing share is within the bound; otherwise after all packets were
     sent once."""
@@ -111,8 +110,8 @@ class Dlcp(Model):
     initial_window: InitialWindow = 10
     """Initial window of a connection, in packets (chosen here)."""
     least_timeout: PositiveDuration = 0.01
-    """Minimum timeout without feedback, in addition to a round trip, after which all packets in flight count as lost
-    (chosen here)."""
+    """Minimum timeout without feedback, in addition to a round trip; then all packets in flight count as lost (chosen
+    here)."""
 
     @property
     def bounds(self) -> dict[str, float]:

@@ -80,8 +80,8 @@ class Wan(Model):
     rtt: Duration | None = None
     """Round-trip time of each path. By default every path has its own."""
     loss: Loss | None = None
-    """Share of packets lost on each path. With `network: {tcp: window}` it limits a connection's window to 1448 bytes
-    times sqrt(3/2 / loss) (Mathis et al., 1997); with `network: {model: packets}` single packets are lost."""
+    """Share of packets lost on each path. With `network: {tcp: window}` it limits a window to 1448 bytes times sqrt(3/2
+    / loss) (Mathis et al., 1997); with `network: {model: packets}` single packets are lost."""
     matrix: BandwidthMatrix | None = None
     """Bandwidths by sending and receiving cloud: {east: {west: 40 Mbps}}, a CSV file, or a folder of iperf3 results."""
     rtt_matrix: RttMatrix | None = None

@@ -138,8 +138,8 @@ class ComputeTime(Model):
     alpha: Duration = 0.01
     """Fixed cost of an iteration."""
     beta: Duration | None = None
-    """Time of one sample on one core. By default the FLOPs of the model (or `cost_as`) at 1.9 GFLOP/s, a core's speed
-    in TF.AKO's published runs."""
+    """Time of one sample on one core. By default the FLOPs of the model (or `cost_as`) at 1.9 GFLOP/s (TF.AKO's
+    published runs)."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
@@ -154,8 +154,8 @@ class CostAs(Model):
     parameters: Annotated[Parameters, Field(gt=0)]
     """Its parameters: bytes are scaled by their ratio to the trained model's."""
     flops: Annotated[Flops, Field(gt=0)] | None = None
-    """FLOPs of forward and backward pass for one sample. By default scaled like the parameters. No effect if
-    `compute_time` has a beta."""
+    """FLOPs of forward and backward pass for one sample; by default scaled like the parameters. No effect with a
+    `compute_time.beta`."""
 
 
 class Workload(Model):
@@ -178,13 +178,13 @@ class Workload(Model):
     stream: Stream | None = None
     """Samples that arrive during training. By default all are there at the start."""
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-    """Share of the training samples that is held out, stratified by class, for all evaluations instead of the test set.
-    Needed to choose anything, such as a learning rate."""
+    """Share of the training samples that is held out, stratified by class, and replaces the test set. Needed to choose
+    anything, such as a learning rate."""
     evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
     """Virtual time between evaluations, which take none."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None
-    """Number of (first) samples for evaluations and targets; by default all. With fewer, the summary also has
-    `full_accuracy` (`full_metric`), at the end on all samples."""
+    """Number of (first) samples for evaluations and targets; by default all. With fewer, the summary has
+    `full_accuracy` (`full_metric`), on all at the end."""
     compute_time: ComputeTime = ComputeTime()
     """Compute time of iterations."""
     input: Input | None = None

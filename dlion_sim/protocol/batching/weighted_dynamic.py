@@ -57,8 +57,8 @@ class WeightedDynamicBatching(Batching):
         profile_batch_sizes: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
             None,
             strict=False,
-            description="Batch sizes timed before training; by default a quarter, a half and the whole of the first "
-            "batch, within two iterations' time. []: none.",
+            description="Batch sizes timed before training; by default a quarter, a half and all of the first "
+            "batch. []: none.",
         )
         profile_repeats: int = Field(1, ge=1, le=1000, description="How often each is timed.")
         window: int = Field(50, ge=2, description="Newest measurements that a fit uses.")

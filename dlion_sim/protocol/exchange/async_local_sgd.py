@@ -103,8 +103,8 @@ class AsyncLocalSgdExchange(ServedExchange):
         period: int = Field(50, ge=1, description="H: local steps of the fastest worker in a period.")
         dynamic: bool = Field(
             True,
-            description="Whether slower workers take fewer local steps: H times their speed relative to the "
-            "fastest, rounded up. All begin with H.",
+            description="Whether slower workers take fewer local steps: H times their relative speed, rounded up. "
+            "All begin with H.",
         )
         outer_learning_rate: float = Field(0.7, gt=0, description="Of the servers.")
         outer_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of the servers.")

@@ -53,8 +53,8 @@ class HalosExchange(HostedExchange):
             0.25,
             ge=0,
             le=1,
-            description="Weight of the global parameters in a region's. What its server applied since it sent never "
-            "reaches the global one: `dropped_samples` in summaries.",
+            description="Weight of the global parameters in a region's. Updates applied since sending never reach "
+            "the global one: `dropped_samples` in summaries.",
         )
         region_learning_rate: float = Field(0.2, gt=0, description="Of a region's server, for a whole movement.")
         region_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of a region's server.")

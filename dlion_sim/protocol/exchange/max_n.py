@@ -51,8 +51,8 @@ class MaxNExchange(Exchange):
         )
         below_n_min: Literal["send", "skip"] = Field(
             "send",
-            description="What a link gets that cannot carry n_min: n_min; or nothing this time (chosen here), as "
-            "HotCloud'19's selective propagation may do.",
+            description="What a link gets that cannot carry n_min: n_min, or nothing this time (HotCloud'19; chosen "
+            "here).",
         )
         residual: Literal["drop", "accumulate"] = Field(
             "drop",

@@ -46,13 +46,13 @@ class PartitionedExchange(Exchange):
             | None
         ) = Field(
             None,
-            description="p, or a list of each worker's. By default the least p with which the bandwidth carries a "
+            description="p, or a list of each worker's. By default the least p such that the bandwidth carries a "
             "partition an iteration: gradient bytes * iterations per second * peers / bandwidth.",
         )
         bandwidth: Literal["slowest", "sum"] = Field(
             "slowest",
-            description="The bandwidth that p follows: peers times that of the slowest link (chosen here: a worker "
-            "waits for every link), or the sum (the paper's).",
+            description="The bandwidth that p follows: peers times that of the slowest link (chosen here), or the "
+            "sum (the paper's).",
         )
         hysteresis: float = Field(
             0.05,

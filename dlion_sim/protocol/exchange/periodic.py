@@ -62,13 +62,13 @@ class LocalSgdExchange(Exchange):
         period: int = Field(10, ge=1, description="Iterations between exchanges.")
         route: Literal["all_to_all", "ring"] = Field(
             "all_to_all",
-            description="all_to_all: every worker sends n - 1 models. ring: a ring all-reduce in the scenario's "
-            "order, of 2 (n - 1) / n models; no worker may leave or join.",
+            description="ring: a ring all-reduce in the scenario's order, of 2 (n - 1) / n models instead of n - 1; "
+            "no worker may leave or join.",
         )
         precision: Precision = Field(
             "fp32",
-            description="Precision of what is sent; other than fp32, each worker's movement since the last "
-            "exchange. int8 and fp4 (E3M0) have a scale for 1,024 values, and need route: all_to_all.",
+            description="Precision of what is sent; other than fp32, each worker's movement. int8 and fp4 (E3M0) "
+            "have a scale for 1,024 values, and need route: all_to_all.",
         )
 
         @model_validator(mode="after")

@@ -68,8 +68,7 @@ class RingAllReduceExchange(Exchange):
         bucket_bytes: Annotated[Size, Field(ge=1)] | None = Field(
             None,
             description="Least size of a bucket of whole variables, from the last one on, without `cost_as`; each "
-            "starts when the one before is summed up. 25 MB: as PyTorch's DDP, without its overlap. By "
-            "default all at once.",
+            "starts when the one before is summed up (25 MB: as PyTorch's DDP). By default all at once.",
         )
 
     parameters: Parameters

@@ -43,8 +43,8 @@ class SignificanceExchange(Exchange):
         threshold: float = Field(0.01, ge=0, description="Initial threshold, relative to the weight.")
         schedule: Literal["inverse_sqrt", "constant", "learning_rate"] = Field(
             "inverse_sqrt",
-            description="inverse_sqrt: threshold / sqrt(iteration), which the convergence proof needs; "
-            "learning_rate: falling as the optimizer's schedule, as in Gaia's public code.",
+            description="inverse_sqrt: threshold / sqrt(iteration), as in the convergence proof; learning_rate: as "
+            "the optimizer's schedule, as in Gaia's public code.",
         )
         barrier: Literal["none", "selective"] = Field(
             "none",

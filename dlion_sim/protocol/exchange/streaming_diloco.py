@@ -57,8 +57,7 @@ class StreamingDiLoCoExchange(Exchange):
         fragments: int = Field(2, ge=1, description="Parts of the model, each of whole layers; they divide `period`.")
         order: Order = Field(
             "strided",
-            description="strided: fragment f has layers f, f + fragments, ...; sequential: successive ones; "
-            "balanced: sizes as equal as can be.",
+            description="strided: fragment f has layers f, f + fragments, ...; balanced: sizes as equal as can be.",
         )
         delay: int = Field(5, ge=0, description="Iterations from sending to the outer step; < `period` / `fragments`.")
         alpha: float = Field(
@@ -73,8 +72,7 @@ class StreamingDiLoCoExchange(Exchange):
         )
         eager: bool = Field(
             False,
-            description="Whether the outer step takes place at once, with the own movement and the former ones of "
-            "others, instead of `delay`.",
+            description="Whether the outer step is at once, with the own movement and former ones of others.",
         )
 
     parameters: Parameters

@@ -92,8 +92,7 @@ class Asynchronous(Synchronization):
         send_buffer: int = Field(
             2,
             ge=0,
-            description="Messages that may be queued on a link. 0: a worker waits until its own have left, as in "
-            "TF.AKO's code.",
+            description="Messages that may be queued on a link. 0: wait until the own have left, as in TF.AKO's code.",
         )
 
     parameters: Parameters
