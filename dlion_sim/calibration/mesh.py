@@ -32,10 +32,6 @@ _PATIENCE = 10
 Observe = Callable[[Pair, PathFound], None]
 
 
-def _nobody(pair: Pair, path: PathFound) -> None:
-    """Nobody observes."""
-
-
 @dataclass(frozen=True)
 class Outcome:
     """The result: all paths, at node 0; or why measuring ended early."""
@@ -46,7 +42,7 @@ class Outcome:
 
 
 def measure_mesh(
-    config: MeshConfig, *, seconds: float = 3.0, together: bool = False, observe: Observe = _nobody
+    config: MeshConfig, *, seconds: float = 3.0, together: bool = False, observe: Observe = lambda pair, path: None
 ) -> Outcome:
     """Take part until every path between two of the nodes has been measured, its throughput over so many `seconds`.
 
@@ -66,7 +62,7 @@ async def take_part(
     *,
     seconds: float,
     together: bool = False,
-    observe: Observe = _nobody,
+    observe: Observe = lambda pair, path: None,
     watched: Callable[[Callable[[], None]], None] = lambda end: None,
 ) -> Outcome:
     """As `measure_mesh`; `watched` gets the function that ends it early."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dlion_sim.cli.options import ComputesOn, Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.cli.scenario_runs import chosen, report
 from dlion_sim.errors import InputError
-
-if TYPE_CHECKING:
-    from dlion_sim.results import Run
 
 
 def run(
@@ -38,66 +35,45 @@ def run(
 
     Ctrl-C ends the run early; --resume continues from there, or after a kill from the last checkpoint.
     """
-    every = checkpoint_every or None
     if resume is not None:
         _refuse_with_resume(scenario, overrides, output, device, force=force)
-        done = _resume(resume, every, quiet=quiet)
-    elif scenario is not None:
-        done = _simulate(scenario, overrides, output, device, every, force=force, quiet=quiet)
-    else:
+    elif scenario is None:
         raise InputError("is missing", file="SCENARIO", allowed="a scenario, or --resume DIR")
-    report(done, quiet=quiet)
-
-
-# The heavy imports wait until there is something to run, so that --help answers at once.
-
-
-def _simulate(
-    name: str,
-    overrides: Sequence[str],
-    output: Path | None,
-    device: Device,
-    checkpoint_every: float | None,
-    *,
-    force: bool,
-    quiet: bool,
-) -> Run:
-    from dlion_sim.cli.progress import progress_bar
-    from dlion_sim.interrupts import Interrupts
-    from dlion_sim.simulation import simulate
-
-    with (
-        chosen(name, overrides, output) as (scenario, folder),
-        Interrupts() as interrupts,
-        progress_bar(scenario, quiet=quiet) as observe,
-    ):
-        return simulate(
-            scenario,
-            folder,
-            device=device,
-            force=force,
-            checkpoint_every=checkpoint_every,
-            interrupted=interrupts.asked,
-            observe=observe,
-        )
-
-
-def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run:
+    # The heavy imports wait until there is something to run.
     from dlion_sim.cli.progress import progress_bar
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.results import Run
     from dlion_sim.results.run_folder import SCENARIO
     from dlion_sim.scenario import load
-    from dlion_sim.simulation import resume
+    from dlion_sim.simulation import resume as resume_run
+    from dlion_sim.simulation import simulate
 
-    scenario = load(Run.open(folder).folder / SCENARIO)
-    with (
-        own_errors_told(scenario.references),
-        Interrupts() as interrupts,
-        progress_bar(scenario, quiet=quiet) as observe,
-    ):
-        return resume(folder, checkpoint_every=checkpoint_every, interrupted=interrupts.asked, observe=observe)
+    every = checkpoint_every or None
+    if resume is not None:
+        loaded = load(Run.open(resume).folder / SCENARIO)
+        with (
+            own_errors_told(loaded.references),
+            Interrupts() as interrupts,
+            progress_bar(loaded, quiet=quiet) as observe,
+        ):
+            done = resume_run(resume, checkpoint_every=every, interrupted=interrupts.asked, observe=observe)
+    else:
+        with (
+            chosen(scenario or "", overrides, output) as (loaded, folder),
+            Interrupts() as interrupts,
+            progress_bar(loaded, quiet=quiet) as observe,
+        ):
+            done = simulate(
+                loaded,
+                folder,
+                device=device,
+                force=force,
+                checkpoint_every=every,
+                interrupted=interrupts.asked,
+                observe=observe,
+            )
+    report(done, quiet=quiet)
 
 
 def _refuse_with_resume(

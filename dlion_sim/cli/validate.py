@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,9 +12,6 @@ from dlion_sim.cli.conventions import RUNS
 from dlion_sim.cli.options import Fifo, Force, Overrides, Quiet
 from dlion_sim.cli.scenario_runs import chosen
 from dlion_sim.errors import InputError
-
-if TYPE_CHECKING:
-    from dlion_sim.studies.validation import Validation
 
 
 def validate(
@@ -40,41 +37,31 @@ def validate(
     Emulation needs root and Mininet; the comparison of two existing runs needs neither.
     """
     from dlion_sim.cli.fidelity_report import fidelity_report
+    from dlion_sim.cli.progress import clock_bar, progress_bar
+    from dlion_sim.emulation import check_requirements
+    from dlion_sim.interrupts import Interrupts
     from dlion_sim.results import Run, free_folder
+    from dlion_sim.studies.validation import validate as validate_scenario
     from dlion_sim.studies.validation import write_comparison
 
     if len(what) == 2 and not overrides and not fifo:
         simulated, real = (Run.open(Path(folder)) for folder in what)
         done = write_comparison(simulated, real, output or free_folder(RUNS / f"{real.folder.name}-fidelity"))
     elif len(what) == 1:
-        done = _run_both(what[0], overrides, output, fifo=fifo, force=force, quiet=quiet)
+        check_requirements()
+        with chosen(what[0], overrides, output, "fidelity") as (scenario, folder), Interrupts() as interrupts:
+            done = validate_scenario(
+                scenario,
+                folder,
+                fair=not fifo,
+                force=force,
+                interrupted=interrupts.asked,
+                simulating=progress_bar(scenario, quiet=quiet),
+                emulating=clock_bar(scenario, quiet=quiet),
+            )
     else:
         raise InputError(
             f"{len(what)} arguments", allowed="a scenario, or two run folders and neither --set nor --fifo"
         )
     if not quiet:
         Console().print(fidelity_report(done.fidelity, done.simulated, done.figure))
-
-
-def _run_both(
-    name: str, overrides: list[str], output: Path | None, *, fifo: bool, force: bool, quiet: bool
-) -> Validation:
-    from dlion_sim.cli.progress import clock_bar, progress_bar
-    from dlion_sim.emulation import check_requirements
-    from dlion_sim.interrupts import Interrupts
-    from dlion_sim.studies.validation import validate
-
-    check_requirements()
-    with (
-        chosen(name, overrides, output, "fidelity") as (scenario, folder),
-        Interrupts() as interrupts,
-    ):
-        return validate(
-            scenario,
-            folder,
-            fair=not fifo,
-            force=force,
-            interrupted=interrupts.asked,
-            simulating=progress_bar(scenario, quiet=quiet),
-            emulating=clock_bar(scenario, quiet=quiet),
-        )

@@ -29,7 +29,7 @@ def plot_availability(groups: Sequence[Group], file: Path, band: Band = "range")
     seed. Returns `file`. Raises InputError for a scenario without `availability`, for groups that differ in more than
     their systems, and if a file cannot be read or written.
     """
-    panels = Panels.of(groups)
+    panels = Panels(groups)
     if len(panels.panels) > 1:
         raise InputError("are of several environments", file=groups[0].runs[0].folder.parent, allowed="runs of one")
     available = {

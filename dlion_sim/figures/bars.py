@@ -108,7 +108,7 @@ class _Bars:
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self._groups = groups
-        self._panels = Panels.of(groups)
+        self._panels = Panels(groups)
         self.heading = self._panels.heading
         self.notes = self._panels.notes
         self.has_legend = len(self._panels.panels) > 1 and len(self._panels.lines) > 1

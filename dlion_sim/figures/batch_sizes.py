@@ -63,12 +63,13 @@ def draw_batch_sizes(axes: Axes, iterations: pd.DataFrame, run: Run) -> tuple[li
     """Draw the local batch sizes over the iterations' virtual time; returns handles, names and notes for a legend."""
     axes.set_ylabel("Local batch\nsize (samples)")
     by_worker = {int(str(worker)): _changes(one, "batch_size") for worker, one in iterations.groupby("worker")}
-    groups = worker_groups(run, _MAX_WORKERS)
+    known = {line: [each for each in own if each in by_worker] for line, own in worker_groups(run, _MAX_WORKERS).items()}
+    groups = {line: own for line, own in known.items() if own}
     notes = ["line: mean (number of workers); band: minimum to maximum"] * (len(groups) < len(by_worker))
     handles: list[Any] = []
     for place, workers in enumerate(groups.values()):
         look = look_in_order(place)
-        table = _over_workers([by_worker[worker] for worker in workers if worker in by_worker])
+        table = _over_workers([by_worker[worker] for worker in workers])
         if len(workers) > 1:
             axes.fill_between(
                 table.index, table["min"], table["max"], step="post", color=look.colour, alpha=0.2, linewidth=0

@@ -51,7 +51,7 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
     and the share of missing bytes. Raises InputError if no run has a record of its messages, or a file cannot be read
     or written.
     """
-    panels = Panels.of(groups)
+    panels = Panels(groups)
     times = [np.concatenate([completions(run)["seconds"].to_numpy() for run in group.runs]) for group in groups]
     if not any(map(len, times)):
         allowed = "one with record_transfers, in which data was sent"

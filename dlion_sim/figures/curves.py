@@ -87,7 +87,7 @@ def _plot(
     *,
     marks_drift: bool = False,
 ) -> Path:
-    panels = Panels.of(groups)
+    panels = Panels(groups)
     curves = of_groups(groups, lambda run: against(run, quantity(run), progress), band)
     counts = [sum(len(curve) > 0 for curve in of_group) for of_group in curves]
     tables = [over_seeds(of_group, band) * metric_of(groups).scale for of_group in curves]

@@ -62,7 +62,7 @@ def plot_heatmap(
 
     with drawing(file, height=1.1 + 0.28 * len(rows), width=max(WIDTH, min(7.16, 1.4 + 0.42 * len(columns)))) as figure:
         axes = figure.subplots()
-        axes.set_title(Panels.of(groups).heading, wrap=True)
+        axes.set_title(Panels(groups).heading, wrap=True)
         image = axes.imshow(values, cmap="cividis", aspect="auto")
         figure.colorbar(image, label=label)
         axes.set_xticks(range(len(columns)), columns)

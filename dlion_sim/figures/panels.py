@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from matplotlib.axes import Axes
@@ -19,7 +18,6 @@ _MAX_CLOUDS = 8
 """With a line each."""
 
 
-@dataclass(frozen=True)
 class Panels:
     """The names of panels and lines, and the panel and line of each group.
 
@@ -27,63 +25,50 @@ class Panels:
     workload, and groups with labels of the user.
     """
 
-    heading: str
-    """What all groups have in common."""
-    panels: tuple[str, ...]
-    """Names; a single panel's is empty."""
-    lines: tuple[str, ...]
-    """Names; a single line's is empty."""
-    names: tuple[str, ...]
-    """The text for each line: its name, and the note on its runs if there is one."""
-    looks: tuple[Look, ...]
-    """The look of each line."""
-    notes: tuple[str, ...]
-    """Notes on lines of different workloads in one panel."""
-    _panel_keys: tuple[str, ...]
-    _with_learned: bool
-    _line_keys: tuple[str, ...]
-
-    @classmethod
-    def of(cls, groups: Sequence[Group]) -> Panels:
+    def __init__(self, groups: Sequence[Group]) -> None:
         """The panels of at least one group."""
         keys = varying(groups)
-        by_keys = line_keys(groups)
+        self._line_keys = line_keys(groups)
         by_line: dict[str, list[Group]] = {}
         for group in groups:
-            by_line.setdefault(group.named(by_keys), []).append(group)
+            by_line.setdefault(group.named(self._line_keys), []).append(group)
         are_apart = not {"run", "label"}.isdisjoint(keys)
         learned = {line: _learned(of_line[0]) for line, of_line in by_line.items()} if are_apart else {}
         are_unlike = len({*learned.values()}) > 1
         overlaid = are_apart and len(by_line) == len(groups) and ("label" in keys or not are_unlike)
-        panel_keys = () if overlaid else tuple(key for key in keys if key not in by_keys)
-        with_learned = are_unlike and not overlaid
-        names = tuple(_noted(line, of_line) for line, of_line in by_line.items())
+        self._panel_keys = () if overlaid else tuple(key for key in keys if key not in self._line_keys)
+        self._with_learned = are_unlike and not overlaid
+        self.panels = tuple(dict.fromkeys(map(self._panel, groups)))
+        """Names; a single panel's is empty."""
+        self.lines = tuple(by_line)
+        """Names; a single line's is empty."""
+        self.names = tuple(_noted(line, of_line) for line, of_line in by_line.items())
+        """The text for each line: its name, and the note on its runs if there is one."""
+        self.looks = _looks({line: of_line[0].labels["system"] for line, of_line in by_line.items()})
+        """The look of each line."""
         common = {key: groups[0].labels[key] for key in ("scenario", "system") if key not in keys}
         if overlaid and "scenario" not in common:
             common = {"scenario": _listed(group.labels["scenario"] for group in groups), **common}
         heading = " · ".join(common.values())
-        return cls(
-            heading=heading if len(names) > 1 else _noted(heading, groups),
-            panels=tuple(dict.fromkeys(_panel(group, panel_keys, with_learned=with_learned) for group in groups)),
-            lines=tuple(by_line),
-            names=names,
-            looks=_looks({line: of_line[0].labels["system"] for line, of_line in by_line.items()}),
-            notes=()
-            if not (are_unlike and overlaid)
-            else (f"different workloads: {_listed(f'{what} ({line})' for line, what in learned.items())}",),
-            _panel_keys=panel_keys,
-            _with_learned=with_learned,
-            _line_keys=by_keys,
-        )
+        self.heading = heading if len(self.names) > 1 else _noted(heading, groups)
+        """What all groups have in common."""
+        self.notes: list[str] = []
+        """On lines of different workloads in one panel."""
+        if are_unlike and overlaid:
+            self.notes = [f"different workloads: {_listed(f'{what} ({line})' for line, what in learned.items())}"]
 
     def panel(self, group: Group) -> int:
-        return self.panels.index(_panel(group, self._panel_keys, with_learned=self._with_learned))
+        return self.panels.index(self._panel(group))
 
     def line(self, group: Group) -> int:
         return self.lines.index(group.named(self._line_keys))
 
     def look(self, group: Group) -> Look:
         return self.looks[self.line(group)]
+
+    def _panel(self, group: Group) -> str:
+        """The name of a group's panel."""
+        return ", ".join(filter(None, [_learned(group) if self._with_learned else "", group.named(self._panel_keys)]))
 
 
 def line_keys(groups: Sequence[Group]) -> tuple[str, ...]:
@@ -101,10 +86,6 @@ def _learned(group: Group) -> str:
     workload = group.runs[0].scenario.get("workload")
     values = [workload.get(key) for key in ("dataset", "model")] if isinstance(workload, Mapping) else []
     return " ".join(str(each.get("name", "")) if isinstance(each, Mapping) else str(each) for each in values if each)
-
-
-def _panel(group: Group, keys: Sequence[str], *, with_learned: bool) -> str:
-    return ", ".join(filter(None, [_learned(group) if with_learned else "", group.named(keys)]))
 
 
 def _listed(names: Iterable[str]) -> str:

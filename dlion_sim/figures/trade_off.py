@@ -43,7 +43,7 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
     t-interval; a panel is an environment. A line joins the Pareto front of a panel, without runs that had no exchange
     or diverged. Raises InputError if a file cannot be read or written.
     """
-    panels, metric = Panels.of(groups), metric_of(groups)
+    panels, metric = Panels(groups), metric_of(groups)
     traffic = traffic_of(run for group in groups for run in group.runs)
     table = comparison(groups, target=math.nan)
     places = {

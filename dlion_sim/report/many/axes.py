@@ -47,7 +47,7 @@ def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 def colouring(groups: Sequence[Group]) -> dict[str, Any]:
     """The default colours of groups, as of lines in figures: by one axis or several together; see `axes`."""
-    keys, panels = line_keys(groups) or ("system",), Panels.of(groups)
+    keys, panels = line_keys(groups) or ("system",), Panels(groups)
     names = headings(keys)
     return {
         "heading": " and ".join(names[key].replace("_", " ") for key in keys),
