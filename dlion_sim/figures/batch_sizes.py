@@ -63,8 +63,8 @@ def draw_batch_sizes(axes: Axes, iterations: pd.DataFrame, run: Run) -> tuple[li
     """Draw the local batch sizes over the iterations' virtual time; returns handles, names and notes for a legend."""
     axes.set_ylabel("Local batch\nsize (samples)")
     by_worker = {int(str(worker)): _changes(one, "batch_size") for worker, one in iterations.groupby("worker")}
-    known = {line: [each for each in own if each in by_worker] for line, own in worker_groups(run, _MAX_WORKERS).items()}
-    groups = {line: own for line, own in known.items() if own}
+    lines = worker_groups(run, _MAX_WORKERS).items()
+    groups = {name: known for name, own in lines if (known := [each for each in own if each in by_worker])}
     notes = ["line: mean (number of workers); band: minimum to maximum"] * (len(groups) < len(by_worker))
     handles: list[Any] = []
     for place, workers in enumerate(groups.values()):
