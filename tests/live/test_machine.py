@@ -10,7 +10,7 @@ import torch
 
 from dlion_sim.assembly import ComputeDevice, Setting
 from dlion_sim.learning import GradientExecutor
-from dlion_sim.live.machine import Lateness, Machine
+from dlion_sim.live.machine import Machine
 from dlion_sim.scenario import Compute
 from dlion_sim.streams import stream
 from tests.simulation.scenarios import digits
@@ -48,17 +48,6 @@ def test_a_computation_that_takes_longer_counts_as_long_and_is_told():
         late = made.lateness
         assert (late.computations, late.late) == (3, 3)
         assert 0 < late.most_seconds_late <= late.seconds_late
-
-
-def test_the_lateness_of_several_machines_is_told_together():
-    one, other = Lateness(10, 2, 0.5, 0.25), Lateness(5, 1, 1.0, 1.0)
-    assert Lateness.of_all([one, other]) == Lateness(15, 3, 1.5, 1.0)
-
-
-def test_without_a_pace_computations_take_what_they_take():
-    with closing(machine(None)) as made:
-        assert all(0 < each.seconds < 60 for each in computed(made))
-        assert made.lateness.computations == 0
 
 
 def test_a_profile_times_each_size_and_uses_up_no_samples():

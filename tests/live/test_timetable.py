@@ -43,12 +43,6 @@ def test_nothing_is_done_if_it_never_begins():
     assert not done
 
 
-def test_nothing_may_be_planned():
-    with Timetable() as timetable, say("echo begun", after=0) as node:
-        timetable.follow(Clock(node.stdout), iter(()))
-    assert timetable.next_time is None
-
-
 def test_what_goes_wrong_is_raised_at_the_end():
     refused = Event()
 

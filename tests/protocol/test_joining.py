@@ -80,6 +80,16 @@ def test_a_member_that_is_too_far_behind_is_no_sponsor():
     assert sent(actions, 2) == [Begins(90), StateRequest(90)]
 
 
+def test_a_joining_worker_waits_for_reachable_peers_only():
+    worker = worker_of(joining=True, absent=(2,))
+    worker.handle(PeerFound(1), 1.0)
+    assert sent(worker.handle(came(1, member(4)), 2.0)) == [Begins(4), StateRequest(4)]
+    worker = worker_of(joining=True)
+    worker.handle(PeerFound(1), 1.0)
+    assert not sent(worker.handle(came(1, member(4)), 2.0))
+    assert sent(worker.handle(PeerLost(2), 3.0)) == [Begins(4), StateRequest(4)]
+
+
 def test_a_sponsor_sends_its_state_as_soon_as_it_has_reached_the_iteration():
     worker = worker_of()
     worker.handle(PeerLost(2), 0.1)

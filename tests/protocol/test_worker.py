@@ -136,19 +136,6 @@ def test_no_schedule_lets_a_worker_lead_by_more_than_the_bound(turns, bound):
         assert all(one.iteration <= min(sent) + bound + 1 for one in workers)
 
 
-def test_an_asynchronous_worker_waits_for_its_links_only():
-    (worker,) = workers_of({**ASYNCHRONOUS, "synchronization": {"kind": "asynchronous", "send_buffer": 2}}, [setup()])
-    worker.handle(Started(), 0.0)
-    for _ in range(2):
-        assert computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0))
-    assert not computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 2.0))
-    for peer in (1, 2):
-        assert not computes(worker.handle(MessageTimed(peer, 100, 1.0), 2.5)), "what that tells is of former ones"
-    assert not computes(worker.handle(MessageSent(1, 100), 3.0))
-    assert computes(worker.handle(MessageSent(2, 100), 4.0))
-    assert worker.iteration == 3
-
-
 def test_without_a_send_buffer_an_iteration_ends_when_all_its_messages_are_sent():
     """As in TF.AKO, which sends first and then takes what has come: what comes meanwhile is of the same step."""
     (worker,) = workers_of({**ASYNCHRONOUS, "synchronization": {"kind": "asynchronous", "send_buffer": 0}}, [setup()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
+from functools import partial
 from itertools import permutations
 
 import pytest
@@ -113,9 +114,51 @@ def test_a_restarted_process_is_found_after_a_round_trip():
     assert [(row.what, row.incarnation) for row in world.rows if row.what in ("down", "up")] == [("down", 0), ("up", 1)]
 
 
-def test_a_process_that_restarts_before_its_failure_is_detected_is_lost_and_found_at_once():
-    world = World({2: [Outage(10, 11)]}, detection=30.0).run()
-    assert world.of(0) == [(11.1, PeerLost(2)), (11.1, PeerFound(2))]
+BOTH_WAYS = ("a", "b"), ("b", "a")
+TOLD = {
+    "a process that restarts before its failure is detected": (
+        partial(World, {2: [Outage(10, 11)]}, detection=30.0),
+        {0: [(11.1, PeerLost(2)), (11.1, PeerFound(2))]},
+    ),
+    "a whole cloud at once": (
+        partial(World, {0: [Outage(10, 20)], 1: [Outage(10, 20)]}),
+        {
+            0: [(20, "begins"), (20.002, PeerFound(1)), (20.1, PeerFound(2))],
+            2: [(10.05, PeerLost(0)), (10.05, PeerLost(1)), (20.1, PeerFound(0)), (20.1, PeerFound(1))],
+        },
+    ),
+    "a path, for less than the silence": (
+        partial(World, paths={ends: [Outage(10, 15)] for ends in BOTH_WAYS}),
+        {number: [] for number in WORKERS},
+    ),
+    "both directions of a path": (
+        partial(World, paths={ends: [Outage(10, 30 + 10 * number)] for number, ends in enumerate(BOTH_WAYS)}),
+        {0: [(15, PeerLost(2)), (40.1, PeerFound(2))]},
+    ),
+    "a crash behind a path that is restored": (
+        partial(World, {2: [Outage(11, math.inf)]}, {("a", "b"): [Outage(10, 14)]}),
+        {0: [(14.05, PeerLost(2))]},
+    ),
+    "a crash behind a path that is silent for too long": (
+        partial(World, {2: [Outage(11, math.inf)]}, {("a", "b"): [Outage(10, 16)]}),
+        {0: [(15, PeerLost(2))]},
+    ),
+    "a process that is started behind a path": (
+        partial(World, {2: [Outage(10, 20)]}, {("a", "b"): [Outage(19, 23)]}),
+        {
+            0: [(10.05, PeerLost(2)), (23.1, PeerFound(2))],
+            2: [(20, "begins"), (23.1, PeerFound(0)), (23.1, PeerFound(1))],
+        },
+    ),
+}
+"""What goes down: the outages, and what workers are told at which times."""
+
+
+@pytest.mark.parametrize("case", TOLD)
+def test_losses_and_finds_are_told_at_their_times(case):
+    make, told = TOLD[case]
+    world = make().run()
+    assert {number: world.of(number) for number in told} == told
 
 
 def test_a_failed_connection_accepts_sent_messages_until_the_failure_is_detected():
@@ -171,13 +214,6 @@ def test_overlapping_outages_are_one():
     assert world.gone == [(22, 2, False), (50, 2, True)]
 
 
-def test_a_whole_cloud_may_fail_at_once():
-    down = [Outage(10, 20)]
-    world = World({0: down, 1: down}).run()
-    assert world.of(2) == [(10.05, PeerLost(0)), (10.05, PeerLost(1)), (20.1, PeerFound(0)), (20.1, PeerFound(1))]
-    assert world.of(0) == [(20, "begins"), (20.002, PeerFound(1)), (20.1, PeerFound(2))]
-
-
 def test_both_ends_of_a_silent_path_lose_each_other_until_it_is_restored():
     world = World(paths={("a", "b"): [Outage(10, 30)]}, silence=5.0)
     world.event_queue.after(14.9, lambda: world.cuts.append(world.churn.is_connected(0, 2)))
@@ -185,30 +221,6 @@ def test_both_ends_of_a_silent_path_lose_each_other_until_it_is_restored():
     assert world.of(2) == [(15, PeerLost(0)), (15, PeerLost(1)), (30.1, PeerFound(0)), (30.1, PeerFound(1))]
     assert world.of(0) == world.of(1) == [(15, PeerLost(2)), (30.1, PeerFound(2))]
     assert world.cuts == [True, (15, 0, 2), (15, 1, 2)]
-
-
-def test_an_outage_of_a_path_shorter_than_the_silence_is_not_detected():
-    world = World(paths={("a", "b"): [Outage(10, 15)], ("b", "a"): [Outage(10, 15)]}, silence=5.0).run()
-    assert not any(world.told.values())
-
-
-def test_a_path_is_restored_when_both_directions_are():
-    world = World(paths={("a", "b"): [Outage(10, 30)], ("b", "a"): [Outage(10, 40)]}).run()
-    assert world.of(0) == [(15, PeerLost(2)), (40.1, PeerFound(2))]
-
-
-def test_a_crash_behind_a_path_that_is_down_is_detected_after_its_restoration_or_the_silence():
-    crash = {2: [Outage(11, math.inf)]}
-    back = World(crash, {("a", "b"): [Outage(10, 14)]}, silence=5.0).run()
-    silent = World(crash, {("a", "b"): [Outage(10, 16)]}, silence=5.0).run()
-    assert back.of(0) == [(14.05, PeerLost(2))]
-    assert silent.of(0) == [(15, PeerLost(2))]
-
-
-def test_a_process_started_behind_a_path_that_is_down_is_found_after_its_restoration():
-    world = World({2: [Outage(10, 20)]}, {("a", "b"): [Outage(19, 23)]}).run()
-    assert world.of(2) == [(20, "begins"), (23.1, PeerFound(0)), (23.1, PeerFound(1))]
-    assert world.of(0) == [(10.05, PeerLost(2)), (23.1, PeerFound(2))]
 
 
 def test_a_starting_process_learns_which_peers_are_absent_and_which_handshakes_failed():
