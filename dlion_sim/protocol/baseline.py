@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlion_sim.protocol.choices import Batching, Exchange, KnowledgeTransfer, Merge
+from dlion_sim.protocol.choices import Batching, Exchange, KnowledgeTransfer
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Contribution
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
@@ -39,8 +39,8 @@ class NoTransfer(KnowledgeTransfer):
     def stepped(self, iterations: int, loss: float) -> list[Action]:
         return []
 
-    def merges(self) -> list[Merge]:
-        return []
+    def merge(self) -> int:
+        return 0
 
 
 SYSTEMS["baseline"] = Composition("Whole gradients to every peer, synchronously")

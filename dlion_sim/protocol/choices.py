@@ -323,14 +323,6 @@ class Synchronization(Choice, ABC):
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """Weights [P] to merge: w <- w - share * (w - weights)."""
-
-    weights: Tensor
-    share: float
-
-
 class KnowledgeTransfer(Choice, ABC):
     """Which workers' weights are merged, and when."""
 
@@ -339,8 +331,8 @@ class KnowledgeTransfer(Choice, ABC):
         """The worker has ended its `iterations`-th iteration, with this training loss."""
 
     @abstractmethod
-    def merges(self) -> list[Merge]:
-        """The weights to merge that have arrived since the last call."""
+    def merge(self) -> int:
+        """Merge the weights that have arrived since the last call into the replica; returns how many."""
 
 
 @dataclass(frozen=True)

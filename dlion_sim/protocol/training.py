@@ -181,9 +181,7 @@ class Training:
         if self.phase is not Phase.WAITING or self._own is None or self._barrier.blocks(self.iteration):
             return []
         ready, own = self._own
-        merges = self._choices.knowledge_transfer.merges()
-        for merge in merges:
-            self._setup.replica.merge(merge.weights, merge.share)
+        merged = self._choices.knowledge_transfer.merge()
         received = self._due(self.iteration)
         applied = self._apply(self.iteration, own, received)
         lags = [self.iteration - update.body.iteration for update in received]
@@ -199,7 +197,7 @@ class Training:
             global_batch_size=self._choices.batching.global_batch_size(self.iteration - 1),
             staleness=sum(lags) / len(lags) if lags else None,
             applied=applied,
-            merged=len(merges),
+            merged=merged,
             compute_seconds=ready.seconds,
             wait_seconds=waited,
             waited_for=waited_for,

@@ -145,8 +145,8 @@ class Eavesdropping(KnowledgeTransfer):
     def stepped(self, iterations, loss):
         return []
 
-    def merges(self):
-        return []
+    def merge(self):
+        return 0
 """
     (tmp_path / "eavesdropping.py").write_text(code)
     monkeypatch.chdir(tmp_path)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.exchange.max_n import MaxNExchange
-from dlion_sim.protocol.exchange.selection import Ranking
-from dlion_sim.protocol.exchange.sorting import SortedRanking
+from dlion_sim.protocol.exchange.selection import Ranking, SortedRanking
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 from tests.protocol.flushing import flushed
 from tests.protocol.joined import layout, measured, setup

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
-from dlion_sim.protocol.exchange.selection import Ranking, ranked
-from dlion_sim.protocol.exchange.sorting import SortedRanking
+from dlion_sim.protocol.exchange.selection import Ranking, SortedRanking, ranked
 from dlion_sim.protocol.link_monitor import Source
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import (

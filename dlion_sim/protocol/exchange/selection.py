@@ -16,10 +16,10 @@ from torch import Tensor
 
 from dlion_sim.learning.flat import Layout
 from dlion_sim.protocol.exchange import compaction
-from dlion_sim.protocol.exchange.sorting import SortedRanking
 
 _SAMPLE = 2**15
 """The size of the sample from which a lower bound is estimated."""
+_LEAST = torch.finfo(torch.float32).tiny
 
 
 def ranked(gradient: Tensor, layout: Layout | None = None) -> Ranking | SortedRanking:
@@ -99,6 +99,56 @@ class Ranking:
         return magnitudes
 
 
+class SortedRanking:
+    """As `Ranking`, of a gradient [P] on any device; selected entries stay there, and only numbers are read.
+
+    On a GPU, sorting all costs less than a copy.
+    """
+
+    def __init__(self, gradient: Tensor, layout: Layout | None = None) -> None:
+        if layout and gradient.shape != (layout.size,):
+            raise ValueError(f"a gradient {list(gradient.shape)} is no gradient of {layout.size} parameters")
+        self._gradient = gradient
+        magnitudes = gradient.abs()
+        if layout:
+            variables = [variable for variable in magnitudes.split_with_sizes(layout.sizes) if len(variable)]
+            magnitudes = torch.cat([variable / variable.amax().clamp_min(_LEAST) for variable in variables])
+        positive = torch.where(magnitudes > 0, magnitudes, 0.0)  # NaN is not positive.
+        self._negated, self._order = positive.neg().sort(stable=True)
+        self._reaching: dict[float, int] = {}
+        """How many entries reach a threshold."""
+
+    def thresholds(self, counts: Sequence[int]) -> list[float]:
+        size = len(self._negated)
+        wanted = sorted({count for count in counts if count < size})
+        found = {count: 0.0 for count in counts if count >= size}
+        if wanted:
+            first_left_out = torch.cat([self._negated[count : count + 1] for count in wanted])
+            reaching = torch.searchsorted(self._negated, first_left_out)
+            least = torch.where(reaching > 0, -self._negated[(reaching - 1).clamp_min(0)], torch.inf)
+            for count, (threshold, number) in zip(
+                wanted, torch.stack([least.double(), reaching.double()], dim=1).tolist(), strict=True
+            ):
+                found[count], self._reaching[threshold] = threshold, int(number)
+        return [found[count] for count in counts]
+
+    def selections(self, thresholds: Sequence[float]) -> dict[float, tuple[Tensor, Tensor]]:
+        distinct = sorted(set(thresholds))
+        unknown = [threshold for threshold in distinct if threshold not in self._reaching]
+        if unknown:
+            numbers = torch.stack([(self._negated <= -_reached_by(threshold)).sum() for threshold in unknown])
+            self._reaching |= zip(unknown, numbers.tolist(), strict=True)
+        chosen = {}
+        for threshold in distinct:
+            indices = self._order[: self._reaching[threshold]].sort().values
+            chosen[threshold] = indices.to(torch.int32), self._gradient[indices]
+        return chosen
+
+    def top(self, count: int) -> Tensor:
+        number = int((self._negated[:count] < 0).sum())
+        return self._order[:number].sort().values.to(torch.int32)
+
+
 def indices_of(mask: Tensor) -> Tensor:
     """The indices at which a mask is set [m] (int32, increasing)."""
     if mask.device.type == "cpu":
@@ -134,3 +184,9 @@ def _thresholds(values: npt.NDArray[np.float32], counts: Sequence[int]) -> list[
         return float(larger.min()) if len(larger) else float("inf")
 
     return [threshold(count) for count in counts]
+
+
+def _reached_by(threshold: float) -> float:
+    """The least positive float32 that is as large."""
+    least = max(np.float32(threshold), np.nextafter(np.float32(0), np.float32(1)))
+    return float(least if float(least) >= threshold else np.nextafter(least, np.float32(np.inf)))

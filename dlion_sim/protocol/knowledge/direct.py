@@ -7,8 +7,9 @@ from collections import deque
 from typing import ClassVar, Literal
 
 from pydantic import Field
+from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Merge, Setup
+from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.messages import Body, Count, MalformedMessageError, Message, Weights
 from dlion_sim.protocol.registry import register
@@ -61,7 +62,7 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         """By worker and round, losses: the last one of decided rounds, and all later ones."""
         self._open_round: int | None = None
         self._iterations = 0
-        self._arrived: list[Merge] = []
+        self._arrived: list[Tensor] = []
 
     def stepped(self, iterations: int, loss: float) -> list[Action]:
         """At the end of a period: decide the last round if it is still open, and send a report for the next one."""
@@ -88,12 +89,14 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
                 weights = Message(self.setup.worker, Weights(self._iterations), (self.setup.replica.snapshot(),))
                 return [Send(message.sender, weights)]
             case _:
-                self._arrived.append(Merge(message.tensors[0], self.parameters.share))
+                self._arrived.append(message.tensors[0])
                 return []
 
-    def merges(self) -> list[Merge]:
+    def merge(self) -> int:
         arrived, self._arrived = self._arrived, []
-        return arrived
+        for weights in arrived:
+            self.setup.replica.merge(weights, self.parameters.share)
+        return len(arrived)
 
     def lost(self, peer: int) -> None:
         self._reports.pop(peer, None)

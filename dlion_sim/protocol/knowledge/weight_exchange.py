@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pydantic import Field
+from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Merge, Setup
+from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.messages import Message, Weights
 from dlion_sim.protocol.registry import register
@@ -28,7 +29,7 @@ class WeightExchange(KnowledgeTransfer):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._arrived: list[Message] = []
+        self._arrived: list[Tensor] = []
 
     def stepped(self, iterations: int, loss: float) -> list[Action]:
         if iterations % self.parameters.period:
@@ -37,10 +38,12 @@ class WeightExchange(KnowledgeTransfer):
         return [Send(peer, weights) for peer in self.setup.peers]
 
     def received(self, message: Message) -> list[Action]:
-        self._arrived.append(message)
+        self._arrived.append(message.tensors[0])
         return []
 
-    def merges(self) -> list[Merge]:
-        """Merged one after another with shares 1/2, 1/3, ..., all count the same."""
+    def merge(self) -> int:
+        """One after another with shares 1/2, 1/3, ..., so that all count the same."""
         arrived, self._arrived = self._arrived, []
-        return [Merge(message.tensors[0], 1 / (number + 2)) for number, message in enumerate(arrived)]
+        for number, weights in enumerate(arrived, start=2):
+            self.setup.replica.merge(weights, 1 / number)
+        return len(arrived)
