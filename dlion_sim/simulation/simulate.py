@@ -16,7 +16,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
 from dlion_sim.learning.process import Device, device_named, frozen_objects, one_core
 from dlion_sim.results import FolderLock, Run, RunWriter, environment, participants
-from dlion_sim.results.run_folder import MANIFEST, SCENARIO
+from dlion_sim.results.run_folder import MANIFEST, SCENARIO, remove_checkpoint
 from dlion_sim.scenario import Packets, Scenario, dump, load
 from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.checkpointing.checkpoint import Checkpoint, Checkpoints, Identity
@@ -164,10 +164,10 @@ def _run(
         if peer is not None:
             reason += f"; because of {participants(writer.manifest)[peer]}, at {engine.now:.3g} s"
         writer.finish(engine.summary("failed", reason))
-        checkpoints.remove()
+        remove_checkpoint(writer.folder)
     else:
         writer.finish(engine.summary("completed", stopped_by))
-        checkpoints.remove()
+        remove_checkpoint(writer.folder)
 
 
 def _sample_every(scenario: Scenario) -> float | None:

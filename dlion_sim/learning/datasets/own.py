@@ -27,24 +27,15 @@ def own_dataset(name: str, function: Callable[[], object]) -> Dataset:
         returned = function()
     try:
         return _checked(returned if isinstance(returned, Dataset) else _of_four(returned))
-    except _FaultError as fault:
+    except InputError as fault:
         raise InputError(f"'{name}' {fault.problem}", path="dataset", allowed=fault.allowed) from None
-
-
-class _FaultError(Exception):
-    """The fault of an unusable dataset, about the function that returned it."""
-
-    def __init__(self, problem: str, allowed: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.allowed = allowed
 
 
 def _of_four(returned: object) -> Dataset:
     """A dataset of four tensors. Bytes become floats from 0 to 1."""
     if not isinstance(returned, tuple | list) or len(returned) != len(_FOUR):
         what = f"{len(returned)} things" if isinstance(returned, tuple | list) else f"a {type(returned).__name__}"
-        raise _FaultError(f"returns {what}", f"a Dataset, or {', '.join(_FOUR)}")
+        raise InputError(f"returns {what}", allowed=f"a Dataset, or {', '.join(_FOUR)}")
     four = [_tensor(name, each) for name, each in zip(_FOUR, returned, strict=True)]
     inputs, targets, test_inputs, test_targets = four
     transform = _from_bytes if inputs.dtype == torch.uint8 else as_they_are
@@ -54,7 +45,7 @@ def _of_four(returned: object) -> Dataset:
 def _tensor(name: str, given: object) -> Tensor:
     """The tensor as float32, int64 or bytes of inputs."""
     if not isinstance(given, Tensor):
-        raise _FaultError(f"returns a {type(given).__name__} as {name}", "a torch.Tensor")
+        raise InputError(f"returns a {type(given).__name__} as {name}", allowed="a torch.Tensor")
     if given.is_floating_point():
         return given.detach().cpu().float()
     keeps = given.dtype == torch.uint8 and name.endswith("inputs")
@@ -73,8 +64,8 @@ def _task(inputs: Tensor, targets: Tensor, test_inputs: Tensor, test_targets: Te
         return Classification(_count(targets, test_targets))
     if targets.dtype == inputs.dtype == torch.int64 and targets.shape == inputs.shape and targets.dim() == 2:
         return NextToken(_count(inputs, targets, test_inputs, test_targets))
-    raise _FaultError(
-        f"returns train_targets of {described(targets)} for train_inputs of {described(inputs)}", _TARGETS
+    raise InputError(
+        f"returns train_targets of {described(targets)} for train_inputs of {described(inputs)}", allowed=_TARGETS
     )
 
 
@@ -83,22 +74,25 @@ def _count(*numbered: Tensor) -> int:
 
 
 def _checked(dataset: Dataset) -> Dataset:
-    """The dataset on the CPU. Raises _FaultError if it is unusable."""
+    """The dataset on the CPU. Raises InputError, about what was returned, if it is unusable."""
     for name in _FOUR:
         if not isinstance(getattr(dataset, name), Tensor):
-            raise _FaultError(f"returns a {type(getattr(dataset, name)).__name__} as {name}", "a torch.Tensor")
+            raise InputError(f"returns a {type(getattr(dataset, name)).__name__} as {name}", allowed="a torch.Tensor")
     if dataset.task is None:
         task = _task(dataset.train_inputs, dataset.train_targets, dataset.test_inputs, dataset.test_targets)
         dataset = replace(dataset, task=task)
     if not isinstance(dataset.task, Task):
-        raise _FaultError(f"has a {type(dataset.task).__name__} as its task", "Classification, NextToken, Regression")
+        raise InputError(
+            f"has a {type(dataset.task).__name__} as its task", allowed="Classification, NextToken, Regression"
+        )
     dataset = dataset.to(torch.device("cpu"))
     for part in ("train", "test"):
         _check_part(dataset, part)
     one, other = dataset.train_inputs, dataset.test_inputs
     if (one.shape[1:], one.dtype) != (other.shape[1:], other.dtype):
-        raise _FaultError(
-            f"returns test_inputs of {described(other)}, but train_inputs of {described(one)}", "samples that are alike"
+        raise InputError(
+            f"returns test_inputs of {described(other)}, but train_inputs of {described(one)}",
+            allowed="samples that are alike",
         )
     return _with_owners(dataset)
 
@@ -106,16 +100,16 @@ def _checked(dataset: Dataset) -> Dataset:
 def _check_part(dataset: Dataset, part: str) -> None:
     inputs, targets = (getattr(dataset, f"{part}_{what}") for what in ("inputs", "targets"))
     if not inputs.numel() or not targets.numel():
-        raise _FaultError(f"returns no samples as {part}_inputs and {part}_targets", "one at least")
+        raise InputError(f"returns no samples as {part}_inputs and {part}_targets", allowed="one at least")
     if not inputs.dim() or not targets.dim() or len(inputs) != len(targets):
         problem = f"returns {part}_inputs of {described(inputs)}, but {part}_targets of {described(targets)}"
-        raise _FaultError(problem, "as many samples")
+        raise InputError(problem, allowed="as many samples")
     if inputs.dtype not in (torch.float32, torch.uint8, torch.int64):
-        raise _FaultError(f"returns {part}_inputs of {described(inputs)}", "float32, uint8, int64")
+        raise InputError(f"returns {part}_inputs of {described(inputs)}", allowed="float32, uint8, int64")
     if inputs.is_floating_point() and not bool(inputs.isfinite().all()):
-        raise _FaultError(f"returns {part}_inputs that are not all finite")
+        raise InputError(f"returns {part}_inputs that are not all finite")
     if fault := dataset.task.fault(targets):
-        raise _FaultError(f"returns {part}_targets that cannot be learned: they {fault}")
+        raise InputError(f"returns {part}_targets that cannot be learned: they {fault}")
 
 
 def _with_owners(dataset: Dataset) -> Dataset:
@@ -125,5 +119,5 @@ def _with_owners(dataset: Dataset) -> Dataset:
     samples = len(dataset.train_inputs)
     if not isinstance(owners, Tensor) or owners.dtype != torch.int64 or tuple(owners.shape) != (samples,):
         what = described(owners) if isinstance(owners, Tensor) else f"a {type(owners).__name__}"
-        raise _FaultError(f"has {what} as owners", f"int64 [{samples}]")
+        raise InputError(f"has {what} as owners", allowed=f"int64 [{samples}]")
     return replace(dataset, owners=owners.cpu())

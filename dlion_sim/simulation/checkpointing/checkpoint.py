@@ -13,7 +13,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.results import RunWriter, environment
 from dlion_sim.results.atomic import replacing
-from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO, remove_checkpoint
+from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO
 from dlion_sim.scenario import to_data
 from dlion_sim.simulation.checkpointing.decoding import Decoder
 from dlion_sim.simulation.checkpointing.encoding import encode
@@ -139,9 +139,6 @@ class Checkpoints:
             write(file, header, state, blocks)
         ended = self._wall()
         self._next = ended + max(self._every, (ended - began) / _MOST_TIME)
-
-    def remove(self) -> None:
-        remove_checkpoint(self._writer.folder)
 
 
 def _check(header: Header, identity: Identity, file: Path) -> None:
