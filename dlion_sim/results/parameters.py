@@ -60,7 +60,8 @@ def _all_settings(runs: Sequence[Run]) -> list[Settings]:
     read: dict[str, list[tuple[str, Any]]] = {}
     for run in runs:
         if run.apart_from_seed not in read:
-            read[run.apart_from_seed] = list(islice(_values(run.scenario), _MOST_VALUES))
+            found = ((path, value) for path, value in values_by_path(run.scenario) if path not in _OMITTED)
+            read[run.apart_from_seed] = list(islice(found, _MOST_VALUES))
     lengths: dict[str, set[int]] = {}
     for values in read.values():
         for path, value in values:
@@ -71,13 +72,12 @@ def _all_settings(runs: Sequence[Run]) -> list[Settings]:
     return [plain[run.apart_from_seed] for run in runs]
 
 
-def _values(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value with its path, containers before their entries."""
+def values_by_path(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value of plain data with its dotted path, containers before their entries."""
     yield path, value
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            if path or key not in _OMITTED:
-                yield from _values(inner, f"{path}.{key}" if path else str(key))
+            yield from values_by_path(inner, f"{path}.{key}" if path else str(key))
 
 
 def _plain(values: Iterable[tuple[str, Any]], uneven: Collection[str]) -> Iterator[tuple[str, Any]]:

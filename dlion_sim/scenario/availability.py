@@ -10,10 +10,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.availability_trace import AvailabilityTrace
 from dlion_sim.scenario.cluster import Cluster
-from dlion_sim.scenario.faults import RuleError, listed
+from dlion_sim.scenario.faults import RuleError, no_such
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.outages import AnyOutageModel, Kind, OutageModel, outage_model_of
 from dlion_sim.scenario.units import Duration
@@ -136,5 +135,4 @@ def owners(entries: Mapping[str, OutageModel], names: Sequence[str]) -> Mapping[
 
 def _check_name(what: str, name: str, names: Sequence[str], at: tuple[str, ...]) -> None:
     if not any(fnmatchcase(each, name) for each in names):
-        problem = f"there is no {what} '{name}'{did_you_mean(name, names)}"
-        raise RuleError(problem, allowed=listed(names) or "none: there is one cloud", at=at)
+        raise no_such(what, name, names, at)

@@ -48,6 +48,15 @@ def listed(names: Collection[str], most: int = 12) -> str:
     return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
 
 
+def no_such(what: str, name: str, names: Collection[str], at: tuple[str | int, ...]) -> RuleError:
+    """The error for an unknown name of a cloud, worker or link."""
+    return RuleError(
+        f"there is no {what} '{name}'{did_you_mean(name, names)}",
+        allowed=listed(names) or "none: there is one cloud",
+        at=at,
+    )
+
+
 _A_MAPPING = "must be a mapping of keys to values, not {given}"
 _MESSAGES = {
     "missing": "is required",

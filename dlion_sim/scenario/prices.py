@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.catalog import Catalog, Instance
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.devices import DEVICES, GPUS
-from dlion_sim.scenario.faults import RuleError, below, listed
+from dlion_sim.scenario.faults import RuleError, below, listed, no_such
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.schedule import Schedule
@@ -169,8 +168,7 @@ def _check_egress(prices: Prices, clouds: list[str]) -> None:
     for sender, price in prices.egress.items():
         for name in (sender, *(price if isinstance(price, Mapping) else ())):
             if name not in clouds:
-                problem = f"there is no cloud '{name}'{did_you_mean(name, clouds)}"
-                raise RuleError(problem, allowed=listed(clouds), at=("prices", "egress"))
+                raise no_such("cloud", name, clouds, ("prices", "egress"))
     for a, b in permutations(clouds, 2):
         if prices.egress_price(a, b) is None:
             problem = f"a GB from '{a}' to '{b}' has no price"

@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.capacity import PathBandwidth
-from dlion_sim.scenario.faults import RuleError, listed
+from dlion_sim.scenario.faults import RuleError, no_such
 from dlion_sim.scenario.matrix import BandwidthMatrix, RttMatrix
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.units import Duration
@@ -188,8 +187,7 @@ class Paths:
     def _check_ends(self, ends: Direction, at: Place) -> None:
         for name in ends:
             if name not in self._clouds and not (name == ALL and at[0] == "paths"):
-                problem = f"there is no cloud '{name}'{did_you_mean(name, self._clouds)}"
-                raise RuleError(problem, allowed=listed(self._clouds), at=at)
+                raise no_such("cloud", name, self._clouds, at)
         if ends[0] == ends[1] != ALL:
             raise RuleError(f"the path leads from '{ends[0]}' to itself; inside a cloud the network is its lan", at=at)
 

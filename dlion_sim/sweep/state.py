@@ -10,6 +10,7 @@ from typing import Any
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
+from dlion_sim.results.parameters import values_by_path
 from dlion_sim.results.run_folder import SCENARIO, holds_run
 from dlion_sim.scenario import Scenario, load
 from dlion_sim.sweep.points import Point
@@ -110,14 +111,6 @@ def changes(former: Any, now: Any) -> str:
     return f" ({'; '.join(changed[:3])})" if changed else ""
 
 
-def _flat(data: Any, path: str = "") -> dict[str, Any]:
+def _flat(data: Any) -> dict[str, Any]:
     """All scalars by dotted path."""
-    if isinstance(data, list):
-        data = dict(enumerate(data))
-    if not isinstance(data, dict):
-        return {path: data}
-    return {
-        inner: value
-        for key, below in data.items()
-        for inner, value in _flat(below, f"{path}.{key}" if path else str(key)).items()
-    }
+    return {path: value for path, value in values_by_path(data) if not isinstance(value, dict | list)}
