@@ -32,10 +32,6 @@ class Ticket:
     samples: npt.NDArray[np.int64]
     answer: Future[tuple[float, Tensor]]
 
-    @property
-    def is_answered(self) -> bool:
-        return self.answer.done()
-
     def read(self) -> tuple[float, Tensor]:
         """Wait for the answer. Raises RuntimeError if the replica was written since it was submitted."""
         if self.replica.version != self.version:
@@ -46,7 +42,7 @@ class Ticket:
         return self.answer.result()
 
     def __getstate__(self) -> tuple[Replica, int, npt.NDArray[np.int64], tuple[float, Tensor] | None]:
-        return self.replica, self.version, self.samples, self.answer.result() if self.is_answered else None
+        return self.replica, self.version, self.samples, self.answer.result() if self.answer.done() else None
 
     def __setstate__(self, state: tuple[Replica, int, npt.NDArray[np.int64], tuple[float, Tensor] | None]) -> None:
         replica, version, samples, result = state

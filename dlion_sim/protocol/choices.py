@@ -241,8 +241,7 @@ class Exchange(Choice, ABC):
         By default one step with the weighted mean, sum of factor_j * g_j, in which missing entries count as 0. Workers
         that received the same contributions get the same result, to the bit.
         """
-        own = [incoming.own] if incoming.own else []
-        if terms := [(update, incoming.factor(update.body)) for update in (*own, *incoming.received)]:
+        if terms := [(update, incoming.factor(update.body)) for update in incoming.updates]:
             self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
         return len(incoming.received)
 

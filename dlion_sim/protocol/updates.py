@@ -85,6 +85,11 @@ class Incoming:
     peers: Sequence[int]
     """The peers whose contributions count in this iteration, received or not."""
 
+    @property
+    def updates(self) -> list[Update]:
+        """The own one, if any, and the received ones, in the order of senders."""
+        return sorted([*([self.own] if self.own else []), *self.received], key=lambda update: update.sender)
+
 
 Weighted = tuple[Update, float]
 

@@ -70,7 +70,7 @@ class Computing:
         """Set the executor, after resuming, and start the gradients again that were not computed."""
         self._executor = executor
         for worker, ticket in self._gradients.items():
-            if not ticket.is_answered:
+            if not ticket.answer.done():
                 self._gradients[worker] = executor.submit(ticket.replica, ticket.samples)
 
     def gradient(self, worker: int, batch_size: int) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu_accept.busy import union
-from benchmarks.gpu_accept.goals import goals
-from benchmarks.gpu_accept.record import read
+from benchmarks.gpu_accept.record import goals, read
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dlion_sim.protocol.events import Compute, GradientReady, MessageArrived, Send, Started
 from dlion_sim.protocol.messages import Channel, Message, Mixed
 from dlion_sim.protocol.phases import Phase
-from dlion_sim.protocol.synchronization.hop import HopSynchronization, Token
+from dlion_sim.protocol.synchronization.policies import HopSynchronization, Token
 from tests.protocol.joined import setup, workers_of
 
 

@@ -16,7 +16,7 @@ from dlion_sim.protocol.events import (
 from dlion_sim.protocol.membership_messages import Begins, Leaving, State, StateRequest
 from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, decode
 from dlion_sim.protocol.phases import Phase
-from dlion_sim.protocol.synchronization.hop import Token
+from dlion_sim.protocol.synchronization.policies import Token
 from tests.protocol.churn import P
 from tests.protocol.members import (
     JOINING,

@@ -24,7 +24,7 @@ from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
 from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Mixed, Weights, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.synchronization.hop import Token
+from dlion_sim.protocol.synchronization.policies import Token
 from tests.protocol.joined import layout, setup, workers_of
 from tests.protocol.members import state
 

@@ -30,8 +30,8 @@ class GossipGradientExchange(Exchange):
         return Outgoing(update, [(partner, update)] if partner in self.setup.peers else [])
 
     def apply(self, incoming: Incoming) -> int:
-        updates = [*([incoming.own] if incoming.own else []), *incoming.received]
-        mean = self.setup.sums.of([(each, 1 / len(updates)) for each in updates], self.setup.replica.layout.size)
+        terms = [(update, 1 / len(incoming.updates)) for update in incoming.updates]
+        mean = self.setup.sums.of(terms, self.setup.replica.layout.size)
         self.setup.replica.step(mean)
         return len(incoming.received)
 

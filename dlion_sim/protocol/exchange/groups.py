@@ -55,7 +55,7 @@ class GroupExchange(Exchange):
     def apply(self, incoming: Incoming) -> int:
         if incoming.own is None:
             return 0
-        updates = sorted([incoming.own, *incoming.received], key=lambda update: update.sender)
+        updates = incoming.updates
         total = sum((update.tensors[0] for update in updates), torch.zeros_like(self.setup.replica.parameters))
         self.setup.replica.write(0, self.next_start(total / len(updates)))
         return len(incoming.received)

@@ -87,7 +87,7 @@ class SparseLoCoExchange(Exchange):
         return Outgoing(update, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
-        updates = sorted([*([incoming.own] if incoming.own else []), *incoming.received], key=lambda each: each.sender)
+        updates = incoming.updates
         for update in updates:
             self._start.add_(self._values(update), alpha=-self.parameters.outer_learning_rate / len(updates))
         if updates:
