@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.fabric import Fabric
 from dlion_sim.bounded_loss.bounds import Bound
 from dlion_sim.bounded_loss.cutting import PAYLOAD, Cut
-from dlion_sim.learning.models.resnet18 import resnet18
+from dlion_sim.learning.models.normalised import resnet18
 from dlion_sim.simulation.packets.network import CLASSES, PacketNetwork
 from dlion_sim.simulation.packets.parts import Bounded, Endpoint
 

@@ -14,8 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets import Dataset, InputKind
 from dlion_sim.learning.models.gpt import gpt
-from dlion_sim.learning.models.mobilenet import mobilenet
-from dlion_sim.learning.models.resnet18 import resnet18
+from dlion_sim.learning.models.normalised import mobilenet, resnet18
 from dlion_sim.learning.models.small import cipher, mlp, tf_ako, tutorial_cnn
 from dlion_sim.learning.process import seeded
 from dlion_sim.learning.tasks import described
