@@ -106,19 +106,3 @@ def test_a_sponsor_sends_its_state_as_soon_as_it_has_reached_the_iteration():
     for part in parts:
         assert len(part.encode()) == part.size
         decode(part.encode(), workers=3, parameters=P)
-
-
-def test_two_members_reconnect_from_the_iteration_that_both_get_completely():
-    worker = worker_of()
-    worker.handle(PeerLost(2), 0.1)
-    worker.handle(PeerFound(2), 0.2)
-    worker.handle(came(2, member(3)), 0.3)
-    for iteration in range(3):
-        worker.handle(contributed(1, iteration), 1.0)
-        worker.handle(computed(), 1.0)
-    assert worker.iteration == 3
-    worker.handle(contributed(1, 3, 2.0), 1.0)
-    worker.handle(computed(4.0), 1.0)
-    assert worker.iteration == 3
-    worker.handle(contributed(2, 3, 3.0), 2.0)
-    at(worker, -RATE * (4 + 2 + 3) / 3)
