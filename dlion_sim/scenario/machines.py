@@ -70,8 +70,7 @@ class Rented(Model):
 
 
 class WorkerGroup(Rented):
-    """Equal workers, each on its own machine. An instance has the cores of all its GPUs (`dlion devices`), or its
-    vCPUs."""
+    """Equal workers, each on its own machine. An instance has the cores of all its GPUs, or its vCPUs."""
 
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
     """Number of workers in the group."""
