@@ -21,7 +21,7 @@ def test_the_recommended_candidate_is_compared_with_the_fastest_one(tmp_path):
         "dlion, learning rate 0.1: 20 s",
         "ako, learning rate 0.1: 10 s",
         "10.0 (100%)",
-        "0.0",
+        "10.0",
         "2 of 3",
         "25%",
     ]
