@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import HEAVY_HEAD
 from rich.console import Console
+from rich.progress import track
 
 from dlion_sim.cli.executors import Address, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
@@ -110,7 +111,8 @@ def _show(plans: Mapping[str, _Plan], options: ExecutorOptions, *, quiet: bool) 
     if not quiet:
         options.check_data([point for plan in plans.values() for point in plan.points])
     rows = []
-    for name, plan in plans.items():
+    shown = track(plans.items(), "estimating", console=Console(stderr=True), transient=True, disable=quiet)
+    for name, plan in shown:
         found = survey(plan.points, plan.runs)
         missing = [point for point in plan.points if found[point.name].state is not State.DONE]
         check(missing)

@@ -70,12 +70,12 @@ def _hidden(scenario: Scenario, place: Sequence[str | int]) -> RuleError | None:
             matrix = MATRICES.get(key)
             if wan and matrix and getattr(wan, matrix):
                 where = f"cluster.wan.{matrix}" + (" and cluster.wan.paths" if wan.paths else "")
-                return RuleError(f"nothing reads it: {where} have an {key} for each path", allowed=where)
+                return RuleError(f"nothing reads it: {where} state the {key} of each path", allowed=where)
             return RuleError(
                 f"nothing reads it: all of cluster.wan.paths have their own {key}",
                 allowed=f"cluster.wan.paths.*.{key}, of all these at once",
             )
-        case ["matrix" | "rtt_matrix", *cells] if cells:
+        case ["matrix" | "rtt_matrix", cell, *_] if cell in {cloud.name for cloud in scenario.cluster.clouds}:
             return RuleError("nothing reads it: that path is in cluster.wan.paths, with its own", allowed="that one")
         case ["paths", _] | ["paths", _, "bandwidth" | "rtt" | "loss"]:
             problem = "nothing reads it: all of its paths are listed by name too, or in a matrix"

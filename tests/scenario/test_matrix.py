@@ -48,6 +48,16 @@ def test_missing_cells_are_the_wans_and_listed_paths_have_precedence(file: Path)
     assert cluster.wan_path("west", "east") == (Schedule.constant(1e6), 0.06)
 
 
+def test_a_cell_of_its_own_leaves_the_rest_of_a_matrix_from_a_file_in_effect(file: Path) -> None:
+    (file.parent / "m.csv").write_text("Mbps,east,west\neast,,40\nwest,2.5,\n")
+    warnings: list[str] = []
+    wan = "cluster.wan={rtt: 60 ms, matrix: {file: m.csv, unit: Mbps, east: {west: 5 Mbps}}}"
+    cluster = load(file, [wan], warn=warnings.append).cluster
+    found = [cluster.wan_path(*ends)[0] for ends in (("east", "west"), ("west", "east"))]
+    assert found == [Schedule.constant(5e6), Schedule.constant(2.5e6)]
+    assert warnings == []
+
+
 def test_a_matrix_must_connect_all_clouds(file: Path) -> None:
     paths = "paths: [{from: west, to: east, bandwidth: 1 Mbps, rtt: 60 ms}], rtt: 1 ms"
     assert load(file, [f"cluster.wan={{matrix: {{east: {{west: 1 Mbps}}}}, {paths}}}"]).cluster.wan
