@@ -70,6 +70,7 @@ def test_each_benchmark_has_its_test():
         "moshpit",
         "network",
         "packets",
+        "regret",
         "scale",
         "selection",
     }
