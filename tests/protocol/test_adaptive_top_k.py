@@ -40,18 +40,19 @@ def gradients(seed, common, count):
 @given(st.integers(0, 1000), st.floats(0, 1), st.sampled_from([0.01, 0.05]), st.sampled_from([0.1, 0.5]))
 def test_it_is_the_rule_written_out(seed, common, density, most):
     one = exchange(density=density, most=most, link_share=1e-6)
-    residual, squared, received = np.zeros(SIZE, np.float32), None, torch.zeros(SIZE)
+    residual, squared, independent, received = np.zeros(SIZE, np.float32), None, 0.0, torch.zeros(SIZE)
     for iteration, gradient in enumerate(gradients(seed, common, 20)):
         residual = residual + gradient.numpy()
         norm = float(gradient.square().sum())
         squared = norm if squared is None else 0.9 * squared + 0.1 * norm
-        energy = np.sort(residual**2)[::-1].astype(np.float64)
-        counts = range(round(density * SIZE), round(most * SIZE) + 1)
-        enough = [count for count in counts if energy[count:].sum() <= squared / (2 * density) * (1 + 1e-5)]
-        expected = enough[0] if enough else counts[-1]
+        independent += norm
+        whole = float((residual**2).sum())
+        wanted = SIZE * squared * (whole - independent) / (4 * 2 * independent**2)
+        expected = min(max(wanted, round(density * SIZE)), round(most * SIZE))
         count, update = sent(one, gradient, iteration)
-        assert abs(count - expected) <= 1  # sums of 32 bits
+        assert abs(count - expected) <= 1
         assert np.abs(residual[update.numpy() != 0]).min() >= np.abs(residual[update.numpy() == 0]).max()
+        independent *= 1 - float(update.square().sum()) / whole
         residual = residual - update.numpy()
         received += update
     torch.testing.assert_close(
@@ -60,12 +61,16 @@ def test_it_is_the_rule_written_out(seed, common, density, most):
 
 
 def test_gradients_that_repeat_are_sent_in_larger_part_than_independent_ones():
-    sizes = {}
-    for common in (0.0, 0.5, 0.9):
+    sizes, shares = {}, {}
+    for common in (0.0, 0.5, 0.8):
         one = exchange(density=0.01, most=0.5, link_share=1e-6)
-        sizes[common] = np.mean([sent(one, each)[0] for each in gradients(1, common, 300)][100:]) / SIZE
-    assert sizes[0.0] == pytest.approx(0.01, abs=0.003)
-    assert 2 * sizes[0.0] < sizes[0.5] < sizes[0.9]
+        sizes[common] = np.mean([sent(one, each)[0] for each in gradients(1, common, 400)][200:]) / SIZE
+        residual = flushed(one)[1]
+        repeated = next(gradients(1, 1.0, 1))
+        shares[common] = float(residual @ repeated / repeated.norm()) ** 2 / float(residual.square().sum())
+    assert sizes[0.0] == pytest.approx(0.01, abs=0.005)
+    assert 2 * sizes[0.0] < sizes[0.5] < sizes[0.8] < 0.2
+    assert max(shares.values()) < 0.8
 
 
 @pytest.mark.parametrize(

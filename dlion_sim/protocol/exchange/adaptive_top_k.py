@@ -18,13 +18,14 @@ _SMOOTHING = 0.1
 
 @register("exchange", "adaptive_top_k")
 class AdaptiveTopKExchange(TopKExchange):
-    """The largest entries, as many as bound what is left over (dlion_sim's).
+    """The largest entries, as many as bound what repeats in what is left over (dlion_sim's).
 
-    With a density d an entry waits 1 / d iterations, so that of gradients g that are independent of each other a
-    residual of squared norm |g|^2 / (2 d) is left over: the ages of its entries are 1 / (2 d) on average. It is larger
-    where gradients repeat what peers do not send, as with skewed data, and error feedback's error grows with it
-    (Karimireddy et al., ICML'19). So as many entries are sent as keep it at that of independent gradients, but no more
-    than a link carries while a gradient is computed; a bound on the residual is Sahu et al.'s (NeurIPS'21) too.
+    Of gradients of squared norm g^2 that are independent of each other, entries of a mean age a leave a residual of
+    squared norm I = a g^2; a part of squared norm b^2 that all gradients share adds b^2 a^2. With skewed data peers lack
+    that part, which error feedback delays and then applies at once (Karimireddy et al., ICML'19). In a residual of
+    squared norm R it is q = (R - I) / I = b^2 a / g^2 times the rest. It is `repeated` times the rest at the age
+    a `repeated` / q, and so with half the inverse of that as density. No more is sent than a link carries while a
+    gradient is computed. Sahu et al. (NeurIPS'21) bound the residual, too.
     """
 
     class Parameters(TopKExchange.Parameters):
@@ -32,6 +33,9 @@ class AdaptiveTopKExchange(TopKExchange):
 
         density: Density = Field(0.0003, description="Smallest part of all entries that is sent.")
         most: Density = Field(0.01, description="Largest part of all entries that is sent.")
+        repeated: float = Field(
+            4.0, gt=0, description="Squared norm of what repeats in the residual, as a multiple of the rest's."
+        )
         link_share: float = Field(
             0.05,
             gt=0,
@@ -49,12 +53,15 @@ class AdaptiveTopKExchange(TopKExchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._squared_norm: float | None = None
+        self._independent = 0.0
+        """Squared norm that the residual would have if gradients were independent of each other."""
         self._allowed, self._time = math.inf if parameters.budget is None else 0.0, 0.0
         """Entries that the budget has left at that time."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         squared, mean = float(own.gradient.square().sum()), self._squared_norm
         self._squared_norm = squared if mean is None else mean + _SMOOTHING * (squared - mean)
+        self._independent += squared
         self._allowed += (self.parameters.budget or 0.0) / SPARSE_ENTRY_BYTES * (own.time - self._time)
         self._time = own.time
         return super().outgoing(own)
@@ -66,12 +73,18 @@ class AdaptiveTopKExchange(TopKExchange):
         carried = int(min(allowed, min(links.carried(links.peers), default=0.0) // SPARSE_ENTRY_BYTES))
         most = max(count, min(round(chosen.most * size), carried))
         least = min(most, max(count, round(chosen.link_share * carried)))
-        indices = largest(self._residual, most)
-        squares = self._residual.index_select(0, indices).square()
-        by_size = squares.argsort(descending=True, stable=True)
-        left = self._residual.square().sum() - squares[by_size].cumsum(0)
-        bound = (self._squared_norm or 0.0) / (2 * chosen.density)
-        needed = int((left > bound).sum()) + 1
-        used = max(least, needed)
-        self._allowed -= min(used, most)
-        return indices[by_size[:used].sort().values]
+        whole = float(self._residual.square().sum())
+        density = self._density(whole - self._independent)
+        used = max(least, min(most, round(density * size)))
+        indices = largest(self._residual, used)
+        if whole > 0:
+            self._independent *= 1 - float(self._residual.index_select(0, indices).square().sum()) / whole
+        self._allowed -= used
+        return indices
+
+    def _density(self, repeated: float) -> float:
+        """The density at which the residual's repeated part, now of that squared norm, is as large as it may be."""
+        if repeated <= 0 or self._independent <= 0:
+            return 0.0
+        ratio = repeated / self._independent
+        return min(1.0, ratio / self.parameters.repeated * (self._squared_norm or 0.0) / (2 * self._independent))
