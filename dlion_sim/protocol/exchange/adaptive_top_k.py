@@ -21,8 +21,8 @@ class AdaptiveTopKExchange(TopKExchange):
     """The largest entries, as many as bound what repeats in what is left over (dlion_sim's).
 
     Of gradients of squared norm g^2 that are independent of each other, entries of a mean age a leave a residual of
-    squared norm I = a g^2; a part of squared norm b^2 that all gradients share adds b^2 a^2. With skewed data peers lack
-    that part, which error feedback delays and then applies at once (Karimireddy et al., ICML'19). In a residual of
+    squared norm I = a g^2; a part of squared norm b^2 that all gradients share adds b^2 a^2. Of skewed data, peers lack
+    it, which error feedback delays and then applies at once (Karimireddy et al., ICML'19). In a residual of
     squared norm R it is q = (R - I) / I = b^2 a / g^2 times the rest. It is `repeated` times the rest at the age
     a `repeated` / q, and so with half the inverse of that as density. No more is sent than a link carries while a
     gradient is computed. Sahu et al. (NeurIPS'21) bound the residual, too.
