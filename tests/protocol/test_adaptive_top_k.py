@@ -74,7 +74,7 @@ def test_gradients_that_repeat_are_sent_in_larger_part_than_independent_ones():
 
 
 @pytest.mark.parametrize(
-    ("carried", "share", "count"), [(0, 0.5, 4), (10, 0.5, 5), (100, 0.5, 20), (10_000, 1e-6, 4), (6, 1.0, 6)]
+    ("carried", "share", "count"), [(0, 0.5, 4), (10, 0.5, 5), (100, 0.5, 20), (10_000, 1e-6, 4), (12, 1.0, 6)]
 )
 def test_links_bound_it_and_idle_ones_are_used(carried, share, count):
     """At least 4 of 400 entries, at most 20, of which a first gradient needs no more than 4."""

@@ -14,6 +14,8 @@ from dlion_sim.protocol.updates import SPARSE_ENTRY_BYTES, LocalGradient, Outgoi
 
 _SMOOTHING = 0.1
 """Weight of the last gradient in the mean of squared norms."""
+_UTILIZATION = 0.5
+"""Largest part of a link's capacity that is used: beyond it messages wait for earlier ones, and updates come late."""
 
 
 @register("exchange", "adaptive_top_k")
@@ -24,8 +26,8 @@ class AdaptiveTopKExchange(TopKExchange):
     squared norm I = a g^2; a part of squared norm b^2 that all gradients share adds b^2 a^2. Of skewed data, peers lack
     it, which error feedback delays and then applies at once (Karimireddy et al., ICML'19). In a residual of
     squared norm R it is q = (R - I) / I = b^2 a / g^2 times the rest. It is `repeated` times the rest at the age
-    a `repeated` / q, and so with half the inverse of that as density. No more is sent than a link carries while a
-    gradient is computed. Sahu et al. (NeurIPS'21) bound the residual, too.
+    a `repeated` / q, and so with half the inverse of that as density. No more is sent than half of what a link carries
+    while a gradient is computed. Sahu et al. (NeurIPS'21) bound the residual, too.
     """
 
     class Parameters(TopKExchange.Parameters):
@@ -70,8 +72,8 @@ class AdaptiveTopKExchange(TopKExchange):
         chosen, links, size = self.parameters, self.setup.links, self._residual.numel()
         allowed = max(1.0, self._allowed)
         count = int(min(count, allowed))
-        carried = int(min(allowed, min(links.carried(links.peers), default=0.0) // SPARSE_ENTRY_BYTES))
-        most = max(count, min(round(chosen.most * size), carried))
+        carried = min(links.carried(links.peers), default=0.0) / SPARSE_ENTRY_BYTES
+        most = max(count, int(min(round(chosen.most * size), _UTILIZATION * carried, allowed)))
         least = min(most, max(count, round(chosen.link_share * carried)))
         whole = float(self._residual.square().sum())
         density = self._density(whole - self._independent)
