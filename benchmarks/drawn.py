@@ -56,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def environment(number: int, seed: int) -> dict[str, Any]:
     """A scenario's data: machines, links and the partition of the data are drawn, the rest is Hetero SYS B's."""
     rng = stream(seed, "environment", number)
-    workers, skewed = _whole(rng, WORKERS), rng.random() < SKEWED
-    count = _whole(rng, (CLOUDS[0], min(CLOUDS[1], workers)))
+    workers, skewed = int(rng.integers(*WORKERS, endpoint=True)), rng.random() < SKEWED
+    count = int(rng.integers(CLOUDS[0], min(CLOUDS[1], workers), endpoint=True))
     places = [*range(count), *(int(place) for place in rng.integers(count, size=workers - count))]
     alike = _log(rng, CORES) if rng.random() < ALIKE_MACHINES else None
     clouds = [
@@ -71,7 +71,11 @@ def environment(number: int, seed: int) -> dict[str, Any]:
         for place in range(count)
     ]
     paths = [
-        {"between": [f"cloud{a}", f"cloud{b}"], "bandwidth": _bandwidth(rng), "rtt": f"{_whole(rng, RTT)} ms"}
+        {
+            "between": [f"cloud{a}", f"cloud{b}"],
+            "bandwidth": _bandwidth(rng),
+            "rtt": f"{rng.integers(*RTT, endpoint=True)} ms",
+        }
         for a, b in combinations(range(count), 2)
     ]
     alpha = round(float(np.exp(rng.uniform(*np.log(ALPHA)))), 2)
@@ -96,17 +100,16 @@ def _bandwidth(rng: np.random.Generator) -> str | dict[str, Any]:
     before, after = (f"{_log(rng, PATH)} Mbps" for _ in range(2))
     if rng.random() >= STEPS:
         return before
-    return {"steps": {"0 s": before, f"{_whole(rng, (DURATION // 4, 3 * DURATION // 4))} s": after}}
+    return {"steps": {"0 s": before, f"{rng.integers(DURATION // 4, 3 * DURATION // 4, endpoint=True)} s": after}}
+
+
+def _rtt(rng: np.random.Generator) -> str:
+    return f"{rng.integers(*RTT, endpoint=True)} ms"
 
 
 def _log(rng: np.random.Generator, bounds: tuple[float, float]) -> int:
     """A whole number whose logarithm is uniform: as many from 10 to 20 as from 20 to 40."""
     return round(float(np.exp(rng.uniform(*np.log(bounds)))))
-
-
-def _whole(rng: np.random.Generator, bounds: tuple[int, int]) -> int:
-    """A whole number between the bounds, both included."""
-    return int(rng.integers(bounds[0], bounds[1] + 1))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from rich.console import Console
 from torch import nn
 
 from benchmarks.gpu_accept.accept import LIMIT, NO_GPU, accept
-from benchmarks.gpu_accept.scale import ON_GPU, images
+from benchmarks.gpu_accept.data import images
+from benchmarks.gpu_accept.scale import ON_GPU
 from benchmarks.gpu_accept.speed import fused, one_by_one, plain_gradient, timed
 from benchmarks.measuring import options, ratio, table
 from dlion_sim.learning import Dataset, build

@@ -68,7 +68,7 @@ def simulation(workers: int, rounds: int, system: object, kernels: str, bandwidt
             "name": "gradients",
             "iterations": rounds,
             "workload": {
-                "dataset": "benchmarks.gpu_accept.scale:images",
+                "dataset": "benchmarks.gpu_accept.data:images",
                 "model": "cipher",
                 "batch_size": BATCH,
                 "evaluate_every": "1000 s",

@@ -13,7 +13,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks is no part of the package
 
 from benchmarks.gpu_accept.accept import RESULTS, STEPS
-from benchmarks.gpu_accept.record import NOT_MEASURED, goals, read, rows_of, times_fused
+from benchmarks.gpu_accept.goals import NOT_MEASURED, goals, rows_of, times_fused
+from benchmarks.gpu_accept.record import read
 from benchmarks.gpu_accept.scale import ON_GPU
 
 FILE = Path(__file__).parent / "gpu.md"

@@ -11,7 +11,8 @@ import torch
 
 from benchmarks.gpu_accept import correctness, runs, speed
 from benchmarks.gpu_accept.busy import busy
-from benchmarks.gpu_accept.record import Record, Step, goals
+from benchmarks.gpu_accept.goals import goals
+from benchmarks.gpu_accept.record import Record, Step
 from benchmarks.gpu_accept.running import Work, has_gpu, run
 from benchmarks.gpu_accept.scale import ON_GPU, REHEARSAL
 from dlion_sim.interrupts import Interrupts

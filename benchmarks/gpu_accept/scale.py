@@ -1,17 +1,13 @@
-"""Sizes, for measurements or for a rehearsal; and synthetic images: noise over a pattern for each class."""
+"""Sizes: for measurements, or for a rehearsal."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, partial
 from typing import Any, Literal
 
-import torch
 from torch import nn
 
 from dlion_sim.learning import Dataset, load, model_for
-from dlion_sim.learning.datasets import NormalisedImages
-from dlion_sim.learning.tasks import Classification
 
 
 @dataclass(frozen=True)
@@ -44,12 +40,14 @@ class Scale:
 
     def problem(self, model: str, seed: int = 0) -> tuple[nn.Module, Dataset]:
         """A model with the initial parameters of that seed, and its data set."""
+        from benchmarks.gpu_accept import data
+
         if model == "gpt":
             dataset = load("shakespeare", **self.context)
         elif model == "mlp":
             dataset = load("digits")
         else:
-            dataset = {"images": images, "few_images": few_images}[self.images.partition(":")[2]]()
+            dataset = getattr(data, self.images.partition(":")[2])()
         return model_for(model, dataset, seed, **self.models[model]), dataset
 
     def scenario(self, model: str, workers: int, **keys: Any) -> dict[str, Any]:
@@ -79,31 +77,9 @@ class Scale:
         }
 
 
-def images() -> Dataset:
-    """As many training images as CIFAR-10, of its size."""
-    return _images(50_000, 2_000, 32)
-
-
-def few_images() -> Dataset:
-    """Few and small images."""
-    return _images(240, 50, 8)
-
-
-@cache
-def _images(training: int, test: int, width: int) -> Dataset:
-    generator = torch.Generator().manual_seed(0)
-    numbers = partial(torch.randint, 128, dtype=torch.uint8, generator=generator)
-    patterns = numbers((10, 3, width, width))
-    labels = torch.arange(training + test) % 10
-    pixels = numbers((training + test, 3, width, width)).add_(patterns[labels])
-    normalised = NormalisedImages(mean=(0.5,) * 3, std=(0.2,) * 3)
-    parts = pixels[:training], labels[:training], pixels[training:], labels[training:]
-    return Dataset(*parts, Classification(10), normalised)
-
-
 ON_GPU = Scale(
     device="cuda",
-    images="benchmarks.gpu_accept.scale:images",
+    images="benchmarks.gpu_accept.data:images",
     models={"mlp": {}, "cipher": {}, "resnet18": {}, "gpt": {}},
     runs=("mlp", "cipher", "gpt"),
     workers=(64, 16, 4),
@@ -117,7 +93,7 @@ ON_GPU = Scale(
 )
 REHEARSAL = Scale(
     device="cpu",
-    images="benchmarks.gpu_accept.scale:few_images",
+    images="benchmarks.gpu_accept.data:few_images",
     models={"mlp": {}, "cipher": {}, "gpt": {"layers": 1, "heads": 2, "width": 16}},
     runs=("mlp",),
     workers=(2,),
@@ -129,5 +105,5 @@ REHEARSAL = Scale(
     nodes=2,
     live="1 s",
     context={"context": 16},
-    overrides=("workload.dataset=benchmarks.gpu_accept.scale:few_images", "duration=100 ms"),
+    overrides=("workload.dataset=benchmarks.gpu_accept.data:few_images", "duration=100 ms"),
 )

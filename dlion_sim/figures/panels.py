@@ -142,7 +142,8 @@ def worker_groups(run: Run, most: int) -> dict[str, list[int]]:
 def _machines(run: Run) -> list[str]:
     """Each worker's cores, as text; empty unless all are constant."""
     clouds = run.scenario.get("cluster", {}).get("clouds", [])
-    cores = [worker.get("compute", {}).get("cores") for cloud in clouds for worker in cloud["workers"]]
+    groups = [group for cloud in clouds for group in cloud["workers"]]
+    cores = [group["compute"]["cores"] for group in groups for _ in range(group.get("count", 1))]
     return cores if all(isinstance(each, str) for each in cores) else []
 
 

@@ -1,11 +1,8 @@
-"""The configuration of a node of a mesh, and of a run, and the file with its secret."""
+"""The configuration of a node of a mesh, and of a run."""
 
 from __future__ import annotations
 
-import os
-import secrets
 import socket
-import stat
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -117,23 +114,3 @@ class NodeConfig(MeshConfig):
 
 
 _LEAST_BYTES = 16
-
-
-def read_secret(file: Path) -> bytes:
-    """The secret in a file that nobody but its owner may read. Raises InputError."""
-    try:
-        mode = file.stat().st_mode
-        secret = file.read_bytes().strip()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=file) from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise InputError("is open to others than its owner", file=file, allowed=f"mode 600: chmod 600 {file}")
-    if len(secret) < _LEAST_BYTES:
-        raise InputError(f"holds a secret of {len(secret)} bytes", file=file, allowed=f"{_LEAST_BYTES} or more")
-    return secret
-
-
-def write_secret(file: Path) -> None:
-    """Write a fresh secret to a new file that nobody but its owner may read."""
-    with open(file, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as opened:
-        opened.write(secrets.token_hex(32))

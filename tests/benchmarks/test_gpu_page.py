@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu_accept.busy import union
-from benchmarks.gpu_accept.record import goals, read
+from benchmarks.gpu_accept.goals import goals
+from benchmarks.gpu_accept.record import read
 
 ROOT = Path(__file__).parents[2]
 

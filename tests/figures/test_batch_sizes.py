@@ -85,8 +85,9 @@ def test_only_the_part_with_changes_is_drawn(tmp_path, drawn):
 
 
 def test_where_machines_in_a_micro_cloud_differ_like_ones_share_a_line(tmp_path, drawn):
-    run = run_with(tmp_path / "run", 12, 4)
-    cloud = [{"compute": {"cores": f"{cores} cores"}} for cores in (24, 12, 4)]
+    run = run_with(tmp_path / "run", 16, 4)
+    groups = ((24, 1), (12, 2), (4, 1))
+    cloud = [{"count": count, "compute": {"cores": f"{cores} cores"}} for cores, count in groups]
     run.scenario["cluster"] = {"clouds": [{"name": f"cloud-{place}", "workers": cloud} for place in range(4)]}
     plot_batch_sizes(run, tmp_path / "a.png")
-    assert names(drawn[0]) == ["24 cores (4)", "12 cores (4)", "4 cores (4)"]
+    assert names(drawn[0]) == ["24 cores (4)", "12 cores (8)", "4 cores (4)"]

@@ -14,9 +14,10 @@ from dlion_sim.errors import InputError
 from dlion_sim.live import node
 from dlion_sim.live.coordinate import run_locally
 from dlion_sim.live.gathering import gather, part_folder
-from dlion_sim.live.node_config import NodeConfig, Timeouts, write_secret
+from dlion_sim.live.node_config import NodeConfig, Timeouts
 from dlion_sim.live.nodes import Nodes, on_loopback
 from dlion_sim.live.run_nodes import RunNodes
+from dlion_sim.live.secret import write_secret
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
 from dlion_sim.simulation import simulate

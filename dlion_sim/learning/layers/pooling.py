@@ -11,6 +11,8 @@ from numba import njit
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from dlion_sim.learning.layers.images import empty_images, pixels
+
 
 class RectifiedMaxPool2d(nn.Module):
     """`nn.ReLU` followed by `nn.MaxPool2d(2)`, equal to the bit."""
@@ -96,13 +98,3 @@ def _unpool(gradient: Any, winners: Any, images: Any) -> None:
                         is_winner = winners[sample, row, column, channel] == place
                         value = gradient[sample, row, column, channel] if is_winner else np.float32(0)
                         images[sample, 2 * row + place // 2, 2 * column + place % 2, channel] = value
-
-
-def empty_images(*shape: int) -> Tensor:
-    """Images [B, C, H, W] of any values that lie in memory channels last."""
-    return torch.empty(shape, memory_format=torch.channels_last)
-
-
-def pixels(images: Tensor) -> Any:
-    """Images [B, C, H, W] as an array [B, H, W, C] in C order: their own memory if they lie there channels last."""
-    return images.detach().permute(0, 2, 3, 1).contiguous().numpy()

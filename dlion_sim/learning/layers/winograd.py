@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import conv2d, relu
 
 from dlion_sim.learning.layers import kernels
-from dlion_sim.learning.layers.pooling import empty_images, pixels
+from dlion_sim.learning.layers.images import empty_images, pixels
 
 
 class WinogradConv2d(nn.Module):

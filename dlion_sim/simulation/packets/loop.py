@@ -10,9 +10,10 @@ import numpy as np
 from numba import njit
 
 from dlion_sim import bounded_loss
-from dlion_sim.simulation.packets.carrying import drop_first, end_packet, push, renew_first
+from dlion_sim.simulation.packets.carrying import end_packet
 from dlion_sim.simulation.packets.exchanging import announce, receive_frame
 from dlion_sim.simulation.packets.exchanging import time_out as time_out_bounded
+from dlion_sim.simulation.packets.heap import drop_first, push, renew_first
 from dlion_sim.simulation.packets.ports import end_of_packet, enqueue, resize, wake
 from dlion_sim.simulation.packets.reliable import acknowledge, receive, rest, time_out
 from dlion_sim.simulation.packets.state import (

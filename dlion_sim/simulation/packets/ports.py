@@ -5,7 +5,8 @@ from __future__ import annotations
 from numba import njit
 
 from dlion_sim.simulation.packets import bounded
-from dlion_sim.simulation.packets.carrying import end_packet, push
+from dlion_sim.simulation.packets.carrying import end_packet
+from dlion_sim.simulation.packets.heap import push
 from dlion_sim.simulation.packets.sending import may_send, next_packet
 from dlion_sim.simulation.packets.state import (
     BOUNDED,
