@@ -103,10 +103,6 @@ def _bandwidth(rng: np.random.Generator) -> str | dict[str, Any]:
     return {"steps": {"0 s": before, f"{rng.integers(DURATION // 4, 3 * DURATION // 4, endpoint=True)} s": after}}
 
 
-def _rtt(rng: np.random.Generator) -> str:
-    return f"{rng.integers(*RTT, endpoint=True)} ms"
-
-
 def _log(rng: np.random.Generator, bounds: tuple[float, float]) -> int:
     """A whole number whose logarithm is uniform: as many from 10 to 20 as from 20 to 40."""
     return round(float(np.exp(rng.uniform(*np.log(bounds)))))

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+import nbformat
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from nbconvert import MarkdownExporter
 
 ROOT = Path(__file__).parents[1]
 NAMED = re.compile(r"[\w/.-]+\.md")
-REST = {"Guides": "docs/*.md", "Results": "results/**/*.md"}
+TUTORIAL = "examples/tutorial.ipynb"
+REST = {"How-to guides": "docs/*.md", "Results": "results/**/*.md"}
 LINK = re.compile(r"\]\(([^)#\s]+)")
 ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 CODE = re.compile(r"`[^`]*`")
@@ -35,12 +38,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     there = {page for page in pages if page.is_file()}
     places = sorted(map(_place, there.union(*map(_pointed_to, there))))
     of_theme = [file for file in files if file.src_dir != config.docs_dir]
-    return Files([*of_theme, *(File(place, str(ROOT), config.site_dir, config.use_directory_urls) for place in places)])
+    found = (File(place, str(ROOT), config.site_dir, config.use_directory_urls) for place in places)
+    return Files([*of_theme, *found, *_tutorial(config)])
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
     """Leave bars in the code of tables as they are, which GitHub wants escaped and the site's Markdown does not."""
+    markdown = markdown.replace("tutorial.ipynb)", "tutorial.md)")
     return ROW.sub(lambda row: CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), markdown)
+
+
+def _tutorial(config: MkDocsConfig) -> Iterator[File]:
+    """The notebook as a page, with its figures beside it."""
+    notebook = nbformat.read(ROOT / TUTORIAL, as_version=4)
+    notebook.metadata.language_info = {"name": "python"}
+    page = PurePosixPath(TUTORIAL).with_suffix(".md")
+    text, resources = MarkdownExporter().from_notebook_node(notebook)
+    yield File.generated(config, str(page), content=text)
+    for name, image in resources["outputs"].items():
+        yield File.generated(config, str(page.with_name(name)), content=image)
 
 
 def _pointed_to(page: Path) -> Iterator[Path]:

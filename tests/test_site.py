@@ -31,6 +31,14 @@ def test_each_page_is_there(site):
         assert (site / shown / "index.html").exists(), page
 
 
+def test_the_tutorial_is_a_page_with_its_figures(site):
+    tutorial = (site / "examples" / "tutorial" / "index.html").read_text()
+    figures = re.findall(r'src="([^"]+\.png)"', tutorial)
+    assert figures
+    assert all((site / "examples" / "tutorial" / figure).resolve().is_file() for figure in figures)
+    assert 'href="examples/tutorial/"' in (site / "index.html").read_text()
+
+
 def test_nothing_is_loaded_from_elsewhere(site):
     for file in site.rglob("*.html"):
         fetched = re.findall(r"<(?:script|img|iframe)[^>]* src=\"([^\"]+)|<link[^>]* href=\"([^\"]+)", file.read_text())
