@@ -1,9 +1,10 @@
 """Joining: how a worker with nothing but its initial parameters becomes a member of a run in progress.
 
 It waits for the hello of every reachable neighbour. If members wait for all their peers, its first iteration is the
-first one of which all members send it everything, and it announces that at once; otherwise it begins when it has the
-state. The state comes from a sponsor, one of the members, as soon as that has reached the iteration; or from the
-parameter servers, a part from each.
+first one of which all members send it everything, and it announces that at once. If they wait for some of their peers,
+it begins with that one or a later one: members that are behind do not wait for it until then. Otherwise it begins when
+it has the state. The state comes from a sponsor, one of the members, as soon as that has reached the iteration; or from
+the parameter servers, a part from each.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dlion_sim.protocol.choices import Choices, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.parameter_server import ServedExchange
 from dlion_sim.protocol.membership import Membership
-from dlion_sim.protocol.membership_messages import Begins, Hello, StateRequest
+from dlion_sim.protocol.membership_messages import Begins, Hello, NotBefore, StateRequest
 from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.protocol.state_transfer import StateTransfer, state_of, take_over
 
@@ -37,6 +38,10 @@ class Joining:
         """The choices' messages to each member, which follow `Begins`."""
         self._first: int | None = None
         """The first iteration that was announced to members; None if it follows from the state."""
+        self._earliest: int | None = None
+        """If that follows from the state and members may wait for this worker: the first one that it can be."""
+        self._postponed: set[int] = set()
+        """The members that know of it."""
         self._transfers: dict[int, StateTransfer] = {}
         """By sponsor."""
         self._least = 0
@@ -49,6 +54,7 @@ class Joining:
         self._unresolved.discard(peer)
         self._hellos.pop(peer, None)
         self._held.pop(peer, None)
+        self._postponed.discard(peer)
         self._transfers.pop(peer, None)
 
     def left(self, peer: int, iteration: int) -> None:
@@ -68,14 +74,18 @@ class Joining:
 
     def proceed(self) -> list[Action]:
         """Announce the first iteration to members and request state, as far as that is possible by now."""
-        if not self._hellos or (self._first is None and not self._has_all_hellos):
+        if not self._hellos or (not self._has_all_hellos and self._first is None and self._earliest is None):
             return []
         actions: list[Action] = []
+        possible = max(self._least, *(hello.first for hello in self._hellos.values()))
         if self._first is not None:
             actions = self._announce(self._first)
         elif self._waits:
-            self._first = max(self._least, *(hello.first for hello in self._hellos.values()))
+            self._first = possible
             actions = [*self._announce(self._first), *self._choices.synchronization.entered(self._first)]
+        elif self._choices.synchronization.waits_for_peers:
+            self._earliest = possible if self._earliest is None else self._earliest
+            actions = self._postpone(self._earliest)
         return [*actions, *self._request_state()]
 
     @property
@@ -136,12 +146,19 @@ class Joining:
             actions += [self._members.send(peer, Begins(since)), *self._held.pop(peer)]
         return actions
 
+    def _postpone(self, earliest: int) -> list[Action]:
+        behind = [peer for peer, hello in self._hellos.items() if hello.first < earliest]
+        new = [peer for peer in behind if peer not in self._postponed]
+        self._postponed.update(new)
+        return [self._members.send(peer, NotBefore(earliest)) for peer in new]
+
     def _request_state(self) -> list[Action]:
         actions: list[Action] = []
         for sponsor in [] if self._has_requested else self._sponsors():
             if sponsor in self._transfers:
                 continue
-            least = self._hellos[sponsor].first if self._first is None else self._first
+            firsts = (self._first, self._earliest, self._hellos[sponsor].first)
+            least = next(first for first in firsts if first is not None)
             numbers = 0 if self._choices.exchange.needs_servers else 2
             self._transfers[sponsor] = StateTransfer(
                 least, self._sizes(sponsor), self._setup.replica.layout.size, numbers=numbers

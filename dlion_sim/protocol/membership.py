@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dlion_sim.protocol.choices import Choices, Peer, Setup
 from dlion_sim.protocol.events import LocalProtocolError, Send
-from dlion_sim.protocol.membership_messages import Begins, Hello, StateRequest
+from dlion_sim.protocol.membership_messages import Begins, Hello, NotBefore, StateRequest
 from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message
 from dlion_sim.protocol.updates import Update
 
@@ -23,7 +23,8 @@ class Handshake:
     """The state of a new connection, until both ends know the first iteration of the peer that counts."""
 
     announced: int | None = None
-    """The first iteration of which the peer gets everything, as this worker's hello said; None: it is no member yet."""
+    """The first iteration that may be the peer's first, of which it gets everything; None: this worker is no member
+    yet."""
     hello: Hello | None = None
     """The peer's."""
 
@@ -82,7 +83,7 @@ class Membership:
             self._cover(peer, hello.first)
         return self.send(peer, hello)
 
-    def send(self, peer: int, body: Hello | Begins | StateRequest) -> Send:
+    def send(self, peer: int, body: Hello | Begins | NotBefore | StateRequest) -> Send:
         return Send(peer, Message(self._setup.worker, body))
 
     def receive_hello(self, peer: int, hello: Hello) -> bool:
@@ -106,6 +107,14 @@ class Membership:
         cannot begin there."""
         self._handshakes.get(peer, Handshake()).check_begins(peer, iteration)
         self.settle(peer, iteration)
+
+    def receive_not_before(self, peer: int, iteration: int) -> None:
+        """A joining worker will not begin before `iteration`. Raises MalformedMessageError, with nothing changed, if it
+        cannot begin there."""
+        handshake = self._handshakes.get(peer, Handshake())
+        handshake.check_begins(peer, iteration)
+        handshake.announced = iteration
+        self._cover(peer, iteration)
 
     def settle(self, peer: int, iteration: int) -> None:
         """A peer is a member from `iteration` on; its handshake is complete."""

@@ -33,6 +33,13 @@ class Begins(Body, frozen=True, array_like=True):
     iteration: Count
 
 
+class NotBefore(Body, frozen=True, array_like=True):
+    """A joining worker, whose first iteration follows from the state, will begin with `iteration` or a later one."""
+
+    kind: ClassVar[str] = "not_before"
+    iteration: Count
+
+
 class StateRequest(Body, frozen=True, array_like=True):
     """The sender requests the receiver's state in `iteration`, or in the first later one."""
 
@@ -64,5 +71,5 @@ class Leaving(Body, frozen=True, array_like=True):
     iteration: Count
 
 
-MEMBERSHIP: frozenset[type[Body]] = frozenset({Hello, Begins, StateRequest, State, Leaving})
+MEMBERSHIP: frozenset[type[Body]] = frozenset({Hello, Begins, NotBefore, StateRequest, State, Leaving})
 """The kinds of messages that a worker handles itself, not its choices."""

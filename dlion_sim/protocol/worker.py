@@ -31,7 +31,7 @@ from dlion_sim.protocol.events import (
 )
 from dlion_sim.protocol.joining import Joining
 from dlion_sim.protocol.membership import Membership
-from dlion_sim.protocol.membership_messages import MEMBERSHIP, Begins, Hello, Leaving, State, StateRequest
+from dlion_sim.protocol.membership_messages import MEMBERSHIP, Begins, Hello, Leaving, NotBefore, State, StateRequest
 from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.protocol.phases import Move, Phase
 from dlion_sim.protocol.training import Training
@@ -210,6 +210,9 @@ class Worker:
             case Begins(iteration):
                 self._members.receive_begins(sender, iteration)
                 return self._on_peer_joined(sender, iteration)
+            case NotBefore(iteration):
+                self._members.receive_not_before(sender, iteration)
+                return []
             case StateRequest(iteration):
                 self._members.receive_state_request(sender, iteration)
                 return self._training.send_state()

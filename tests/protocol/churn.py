@@ -74,6 +74,7 @@ SYSTEMS: list[dict[str, Any]] = [
     {"name": "diloco", "exchange": {"period": 3}},
     {"name": "sparta", "exchange": {"part": 0.5}},
     {"name": "gossipgrad"},
+    {"name": "demo", "exchange": {"entries": 2}},
     {"name": "sgp"},
     {"name": "sgp", "synchronization": {"kind": "bounded_staleness", "staleness": 2}},
     {"name": "streaming_diloco", "exchange": {"period": 4, "delay": 1}},

@@ -62,13 +62,32 @@ def rejoin_after_leaving(world):
     world.happen(20, world.come, 3)
 
 
+def two_rejoin(world):
+    """Members are in unlike iterations when they tell theirs: those behind may not wait for who begins later."""
+    for number in (1, 3):
+        world.happen(3.67, world.crash, number)
+        world.happen(9.53, world.come, number)
+
+
 def parted(world):
     world.happen(4, world.part, 0, 1)
     world.happen(8, world.mend, 0, 1)
 
 
 SERVED = ["parameter_server", "async_local_sgd"]
-WHAT = [crash, leave, leave_in_time, rejoin, newcomer, two_at_once, sponsor_dies, newcomer_dies, all_die, parted]
+WHAT = [
+    crash,
+    leave,
+    leave_in_time,
+    rejoin,
+    two_rejoin,
+    newcomer,
+    two_at_once,
+    sponsor_dies,
+    newcomer_dies,
+    all_die,
+    parted,
+]
 
 
 def ends_well(world):

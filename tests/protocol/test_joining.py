@@ -8,7 +8,7 @@ from dlion_sim.protocol.events import (
     PeerFound,
     PeerLost,
 )
-from dlion_sim.protocol.membership_messages import Begins, State, StateRequest
+from dlion_sim.protocol.membership_messages import Begins, NotBefore, State, StateRequest
 from dlion_sim.protocol.messages import decode
 from tests.protocol.churn import P
 from tests.protocol.members import (
@@ -55,6 +55,19 @@ def test_without_waiting_a_joining_worker_begins_with_its_sponsors_iteration():
     actions = [each for part in state_of(worker, 6, torch.zeros(P)) for each in worker.handle(part, 4.0)]
     assert actions[0] == Joined(6, 1, 4.0)
     assert [sent(actions, peer)[:1] for peer in (1, 2)] == [[Begins(6)]] * 2
+
+
+def test_members_that_are_behind_do_not_wait_for_who_begins_later():
+    """Where members wait for some of their peers only, which may be past an iteration when they send their state."""
+    worker = worker_of("gossipgrad", joining=True)
+    for peer in (1, 2):
+        worker.handle(PeerFound(peer), 1.0)
+    worker.handle(came(1, member(4)), 2.0)
+    actions = worker.handle(came(2, member(6)), 2.0)
+    assert sent(actions, 1) == [NotBefore(6)]
+    assert sent(actions, 2) == [StateRequest(6)]
+    actions = [each for part in state_of(worker, 7, torch.zeros(P), peer=2) for each in worker.handle(part, 4.0)]
+    assert [sent(actions, peer)[:1] for peer in (1, 2)] == [[Begins(7)]] * 2
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dlion_sim.protocol.events import (
     PeerFound,
     PeerLost,
 )
-from dlion_sim.protocol.membership_messages import Begins, Leaving, State, StateRequest
+from dlion_sim.protocol.membership_messages import Begins, Leaving, NotBefore, State, StateRequest
 from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.synchronization.policies import Token
@@ -125,6 +125,7 @@ def test_members_from_the_start_send_no_messages_of_joining():
     refused(worker, came(1, member(3)), "another hello")
     refused(worker, came(1, JOINING), "another hello")
     refused(worker, came(1, Begins(5)), "is not joining")
+    refused(worker, came(1, NotBefore(5)), "is not joining")
     refused(worker, came(1, StateRequest(0)), "but is not joining")
     refused(worker, came(1, State(0, 0, 4), torch.zeros(3)), "was not requested")
     refused(worker, came(7, Leaving(0)), "no peer")
@@ -141,8 +142,11 @@ def test_a_joining_worker_sends_each_message_once():
     worker.handle(came(2, JOINING), 0.3)
     refused(worker, came(2, JOINING), "another hello")
     refused(worker, came(2, Begins(0)), "before 2")
+    worker.handle(came(2, NotBefore(3)), 0.3)
+    refused(worker, came(2, Begins(2)), "before 3")
     worker.handle(came(2, Begins(4)), 0.3)
     refused(worker, came(2, Begins(5)), "is not joining")
+    refused(worker, came(2, NotBefore(5)), "is not joining")
     refused(worker, came(2, member(5)), "another hello")
     worker.handle(came(2, StateRequest(9)), 0.3)
     refused(worker, came(2, StateRequest(9)), "but is not joining")

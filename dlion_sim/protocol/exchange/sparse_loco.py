@@ -43,7 +43,6 @@ class SparseLoCoExchange(Exchange):
     Chunks are of 4,096 successive parameters (in the paper, tiles of a matrix). What is not sent stays in e.
     """
 
-    joins_with_state = True
     receives = (Packed,)
 
     class Parameters(ChoiceParameters):
