@@ -93,6 +93,7 @@ _COLOURS: Mapping[str, str] = {
     "sparse_loco": "#333333",
     "halos": "#550066",
     "decoupled_diloco": "#224466",
+    "demo": "#9955aa",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

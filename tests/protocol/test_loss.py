@@ -38,6 +38,7 @@ DEPENDENT = [
     {"name": "streaming_diloco", "exchange": {"period": 4, "delay": 1}},
     {"name": "sparse_loco", "exchange": {"period": 3}},
     "gossipgrad",
+    "demo",
     "sgp",
     {"name": "noloco", "exchange": {"period": 3}},
     {"name": "moshpit", "exchange": {"period": 3}},
