@@ -94,6 +94,7 @@ _COLOURS: Mapping[str, str] = {
     "halos": "#550066",
     "decoupled_diloco": "#224466",
     "demo": "#9955aa",
+    "power_sgd": "#aacc66",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

@@ -42,6 +42,8 @@ def losses(run):
         "gaia",
         "dpsgd",
         "ring_allreduce",
+        "power_sgd",
+        "demo",
         {"name": "local_sgd", "exchange": {"period": 3}},
         {"name": "diloco", "exchange": {"period": 3}},
         {"name": "diloco", "exchange": {"period": 3, "precision": "bf16"}},

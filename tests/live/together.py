@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from dlion_sim.assembly import Recorder, Setting
+from dlion_sim.learning.process import one_core
 from dlion_sim.live.connection import listen
 from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
@@ -57,6 +58,7 @@ class Together:
 
         with ExitStack() as stack:
             self._stack = stack
+            stack.enter_context(one_core())  # as in a node's process
             self.sockets, self.addresses = listeners(self.setting.participants)
             for rank in range(self.setting.participants):
                 member = Member.of(self.setting, rank, paced=self.paced)

@@ -47,8 +47,12 @@ Delays = Callable[[int], float]
 """The duration of a participant's next computation or message (s)."""
 
 
-def layout(*sizes: int) -> Layout:
-    return Layout(tuple(f"v{i}" for i in range(len(sizes))), tuple((size,) for size in sizes))
+def layout(*shapes: int | tuple[int, ...]) -> Layout:
+    """Variables of these shapes; a number is a length."""
+    return Layout(
+        tuple(f"v{i}" for i in range(len(shapes))),
+        tuple((shape,) if isinstance(shape, int) else shape for shape in shapes),
+    )
 
 
 def setup(
@@ -106,13 +110,19 @@ def noisy(worker: Worker, batch_size: int) -> tuple[float, torch.Tensor]:
 
 
 def trained(
-    system: dict, count: int = 3, iterations: int = 8, *, seed: int | None = None, gradients: Gradients | None = None
+    system: dict,
+    count: int = 3,
+    iterations: int = 8,
+    *,
+    seed: int | None = None,
+    gradients: Gradients | None = None,
+    **keys: object,
 ) -> list[torch.Tensor]:
     """The parameters [P] of a system's workers after so many iterations, by default on noise.
 
-    Delays are random with a seed, and else nothing.
+    Delays are random with a seed, and else nothing. `keys` are for the workers' setups.
     """
-    workers = team(system, count, iterations=iterations)
+    workers = team(system, count, iterations=iterations, **keys)
     run(workers, gradients or noisy, delays=(lambda _: 0.0) if seed is None else random_delays(seed, unequal=True))
     return [worker.replica.parameters for worker in workers]
 

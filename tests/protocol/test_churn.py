@@ -120,10 +120,14 @@ def test_present_workers_continue(system, what):
 @pytest.mark.parametrize("on_loss", ["go_on", "wait", "abort"])
 @pytest.mark.parametrize(
     "system",
-    [{"name": "ring_allreduce"}, {"name": "local_sgd", "exchange": {"period": 3, "route": "ring"}}],
+    [
+        {"name": "ring_allreduce"},
+        {"name": "local_sgd", "exchange": {"period": 3, "route": "ring"}},
+        {"name": "power_sgd"},
+    ],
     ids=str,
 )
-def test_a_ring_aborts_after_a_loss_and_names_an_alternative(system, what, on_loss):
+def test_rounds_of_all_abort_after_a_loss_and_names_an_alternative(system, what, on_loss):
     world = World(
         system,
         4,
@@ -135,8 +139,12 @@ def test_a_ring_aborts_after_a_loss_and_names_an_alternative(system, what, on_lo
     what(world)
     world.run()
     (reason,) = world.aborts
-    assert reason.startswith("the ring is broken, whatever on_loss says; ")
-    instead = "system: baseline" if system["name"] == "ring_allreduce" else "route: all_to_all"
+    begin, instead = {
+        "ring_allreduce": ("the ring is broken, whatever on_loss says; ", "system: baseline"),
+        "local_sgd": ("the ring is broken, whatever on_loss says; ", "route: all_to_all"),
+        "power_sgd": ("PowerSGD's rounds need all workers, whatever on_loss says; ", "system: dlion_sparse"),
+    }[system["name"]]
+    assert reason.startswith(begin)
     assert instead in reason
     assert reason.endswith("can continue")
 

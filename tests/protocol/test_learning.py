@@ -66,6 +66,7 @@ def stacked(start):
         {"name": "baseline"},
         {"name": "hop", "synchronization": {"backup_workers": 0, "staleness": 0}},
         {"name": "ring_allreduce"},
+        {"name": "power_sgd"},
         {"name": "parameter_server"},
         {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}},
         {"name": "gaia", "exchange": {"threshold": 0}},

@@ -31,6 +31,7 @@ DEPENDENT = [
     "dlion",
     {"name": "dpsgd", "topology": "all_to_all"},
     "ring_allreduce",
+    "power_sgd",
     "local_sgd",
     {"name": "local_sgd", "exchange": {"period": 3, "route": "ring"}},
     {"name": "diloco", "exchange": {"period": 3, "precision": "fp16"}},

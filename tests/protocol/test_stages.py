@@ -36,6 +36,7 @@ def stages_of(system):
         ("local_sgd", {"mix"}),
         ("adpsgd", {"mix"}),
         ("sparta", {None}),
+        ("power_sgd", {None}),
     ],
 )
 def test_the_stages_of_a_system(system, stages):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
+from dlion_sim.protocol.exchange.power_sgd import BROKEN as POWER_SGD
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
 from dlion_sim.simulation.tcp import TCP
@@ -195,6 +196,7 @@ STOPS = {
         ("ring_allreduce", way): f"{BROKEN}system: baseline computes the same mean without one, and can continue"
         for way in WAYS
     },
+    **{("power_sgd", way): POWER_SGD for way in WAYS},
     **{(name, "link"): "a part of the parameters is lost with its server" for name in SERVED},
 }
 """Systems that cannot continue after a loss, and their reasons."""
@@ -358,7 +360,7 @@ def test_runs_end_whatever_the_availability(tmp_path_factory, monkeypatch, syste
     scenario = churning(OFTEN.get(system, system), availability, iterations=8, duration="60 s")
     ended = run(scenario, tmp_path_factory.mktemp("churn") / "run", monkeypatch)
     if ended.manifest["status"] == "failed":
-        assert system in ("ring_allreduce", *SERVED)
+        assert system in ("ring_allreduce", "power_sgd", *SERVED)
     elif availability["on_loss"] == "wait":
         assert ended.summary["stopped_by"] in ("iterations", "stall")
     else:
