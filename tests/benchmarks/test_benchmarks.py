@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks import gradients
+from benchmarks import gradients, utilization
 from dlion_sim.calibration import iterations
 from tests.made_up import made_up_run
 
@@ -73,6 +73,7 @@ def test_each_benchmark_has_its_test():
         "regret",
         "scale",
         "selection",
+        "utilization",
     }
     assert named == benchmarks | {"drawn", "stash"}
 
@@ -91,6 +92,15 @@ def test_moshpit(columns, tmp_path):
     assert table["workers"] == ["512", "512", "768", "900", "900"]
     assert all(figures(table["dealt anew"]))
     assert "| 512 | 0 | 1.0 ± 0.0 | 1 |" in (tmp_path / "README.md").read_text()
+
+
+def test_utilization(columns, tmp_path):
+    table = columns("utilization", "--short", "--output", tmp_path)
+    assert table["parameters"].count("1B") == 5
+    page = (tmp_path / "README.md").read_text()
+    assert "68 of 75 values are at the same point of the grid, and the others 1 away at most" in page
+    simulated = utilization.simulated("DiLoCo", 0.118, 6.2)
+    assert simulated == pytest.approx(utilization.layer_by_layer("DiLoCo", 1e9, 24, 0.118, 6.2), abs=0.03)
 
 
 def test_churn(columns, tmp_path):

@@ -1,0 +1,183 @@
+"""Streaming DiLoCo's table of bandwidths: what a compute utilization needs (Douillard et al., 2025, Table 4).
+
+arXiv:2501.18512 gives, for models of 1, 10 and 100 billion parameters, the least bandwidth with which workers compute
+for 50 to 99 % of the time; its values lie on a grid of 50 points from 0.1 to 1,000 Gbit/s. *Layer by layer* is a model
+of one serial link without latency: layers are alike, a forward pass takes a third of a step, and the reduction of a
+layer (2 bytes a parameter, half a byte in FP4) starts when its backward pass has ended. Of each stall, overlap takes
+off a step. The time of a step is fitted, as the printed ones do not lead to the table: 1.18 to 1.2 times as long.
+
+*Simulated* are two workers and the systems of this simulator, with 24 layers alike charged as a billion parameters;
+messages begin when a step has ended, so that nothing is hidden behind its own backward pass, and more is needed where
+that decides. Fragments must divide the period, so that it is 96 steps in place of 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+import dlion_sim
+from benchmarks.measuring import options, table
+
+TARGETS = (0.5, 0.8, 0.9, 0.95, 0.99)
+GRID = np.logspace(-1, 3, 50)
+"""Gbit/s."""
+PERIOD, LAYERS_OF_A_FRAGMENT = 100, 3
+SIZES = {"1B": (1e9, 24, 0.118), "10B": (1e10, 48, 0.96), "100B": (1e11, 108, 5.86)}
+"""Parameters, layers, fitted seconds of a step."""
+PRINTED = {"1B": 0.1, "10B": 0.8, "100B": 4.9}
+"""The paper's seconds of a step."""
+PUBLISHED = {
+    "data parallel": (
+        (86.8, 152.6, 184.2, 222.3, 569.0),
+        (104.8, 222.3, 222.3, 268.3, 471.5),
+        (184.2, 323.8, 390.7, 390.7, 471.5),
+    ),
+    "DiLoCo": ((1.4, 6.2, 13.3, 23.3, 86.8), (1.7, 7.5, 16.0, 33.9, 104.8), (3.0, 11.0, 23.3, 49.4, 184.2)),
+    "streaming": ((1.4, 5.2, 9.1, 16.0, 28.1), (1.7, 5.2, 9.1, 13.3, 19.3), (2.4, 6.2, 9.1, 11.0, 19.3)),
+    "overlapped": ((1.4, 4.3, 6.2, 9.1, 11.0), (1.7, 3.6, 5.2, 6.2, 7.5), (1.7, 3.6, 4.3, 5.2, 5.2)),
+    "overlapped, FP4": ((0.4, 0.9, 1.7, 2.0, 3.0), (0.4, 0.9, 1.4, 1.4, 1.7), (0.5, 0.9, 1.1, 1.1, 1.4)),
+}
+"""Gbit/s by size and target."""
+SIMULATED_PERIOD = 96
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "data parallel": {"name": "baseline"},
+    "DiLoCo": {"name": "diloco", "exchange": {"period": SIMULATED_PERIOD, "precision": "bf16"}},
+    **{
+        method: {
+            "name": "streaming_diloco",
+            "exchange": {"period": SIMULATED_PERIOD, "fragments": 8, "delay": delay, "precision": precision},
+        }
+        for method, delay, precision in (
+            ("streaming", 0, "bf16"),
+            ("overlapped", 1, "bf16"),
+            ("overlapped, FP4", 1, "fp4"),
+        )
+    },
+}
+
+
+def layer_by_layer(method: str, parameters: float, layers: int, step: float, bandwidth: float) -> float:
+    """The utilization by the model, over a link of so many Gbit/s, with `step` seconds a step."""
+    seconds = (4 if method.endswith("FP4") else 16) * parameters / layers / (bandwidth * 1e9)
+
+    def stall(part: Sequence[int]) -> float:
+        """Seconds by which the reduction of these layers ends later than the step in which it starts."""
+        end = 0.0
+        for layer in sorted(part, reverse=True):
+            end = max(end, step / 3 + 2 * step / 3 * (layers - layer) / layers) + seconds
+        return max(0.0, end - step - (step if method.startswith("overlapped") else 0.0))
+
+    if method == "data parallel":
+        return step / (step + stall(range(layers)))
+    count = 1 if method == "DiLoCo" else layers // LAYERS_OF_A_FRAGMENT
+    stalls = sum(stall(range(fragment, layers, count)) for fragment in range(count))
+    return PERIOD * step / (PERIOD * step + stalls)
+
+
+def simulated(method: str, step: float, bandwidth: float) -> float:
+    """The utilization of two workers with a billion parameters, over a path of so many Gbit/s, from the first exchange
+    of all parameters on."""
+    gradients_in_two_bytes = 0.5 if method == "data parallel" else 1.0
+    clouds = [{"name": name, "workers": [{"compute": "1 core", "nic": "100000 Gbps"}]} for name in ("east", "west")]
+    scenario = {
+        "name": "utilization",
+        "iterations": 3 * SIMULATED_PERIOD,
+        "workload": {
+            "dataset": f"{__spec__.name}:numbers",
+            "model": f"{__spec__.name}:alike",
+            "batch_size": 1,
+            "cost_as": {"parameters": int(1e9 * gradients_in_two_bytes), "flops": "1 FLOP"},
+            "compute_time": {"alpha": f"{step} s", "beta": "0.001 us"},
+            "evaluate_every": "1000 h",
+        },
+        "cluster": {"clouds": clouds, "wan": {"bandwidth": f"{bandwidth:.9g} Gbps", "rtt": "0 s"}},
+        "system": SYSTEMS[method],
+    }
+    with TemporaryDirectory() as folder:
+        run = dlion_sim.simulate(scenario, Path(folder) / "run")
+        iterations = run.iterations()
+    of_one = iterations[iterations["worker"] == 0].sort_values("iteration")
+    ends = of_one["virtual_time"].to_numpy()
+    return 2 * SIMULATED_PERIOD * step / float(ends[-1] - ends[SIMULATED_PERIOD - 1])
+
+
+def numbers() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A data set of nothing in particular."""
+    zeros = torch.zeros(64, 32)
+    return zeros, zeros, zeros, zeros
+
+
+def alike(dataset: object) -> nn.Module:
+    """24 layers of 1,024 parameters."""
+    return nn.Sequential(*(nn.Linear(32, 32, bias=False) for _ in range(24)))
+
+
+def least(utilization: Callable[[float], float], target: float) -> int:
+    """The first point of the grid that reaches the target, by bisection; the grid's length if none does."""
+    low, high = 0, len(GRID)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if utilization(float(GRID[middle])) >= target else (middle + 1, high)
+    return low
+
+
+def nearest(published: float) -> int:
+    """The point of the grid that was rounded to that."""
+    return int(np.abs(np.log(GRID) - np.log(published)).argmin())
+
+
+def main() -> None:
+    """Print the table, and write it to `--output`."""
+    parser = options(__doc__)
+    parser.add_argument("--output", type=Path, help="folder for the page README.md")
+    arguments = parser.parse_args()
+    columns = ["method", "parameters", *(f"{target:.0%}" for target in TARGETS)]
+    rows, apart = [], []
+    for method, published in PUBLISHED.items():
+        for (size, (parameters, layers, step)), known in zip(SIZES.items(), published, strict=True):
+            ways = [lambda b, p=parameters, n=layers, s=step, m=method: layer_by_layer(m, p, n, s, b)]
+            if size == "1B" and not arguments.short:
+                ways.append(cache(lambda b, s=step, m=method: simulated(m, s, b)))
+            points = [[least(way, target) for target in TARGETS] for way in ways]
+            apart += [found - nearest(value) for found, value in zip(points[0], known, strict=True)]
+            rows.append([method, size, *(f"{value:g}" for value in known)])
+            for name, found in zip(("layer by layer", "simulated"), points, strict=False):
+                rows.append(["", name, *map(_shown, found, known)])
+    equal = sum(each == 0 for each in apart)
+    said = (
+        f"Layer by layer, {equal} of {len(apart)} values are at the same point of the grid, and the others "
+        f"{max(map(abs, apart))} away at most."
+    )
+    shown = table("Gbit/s for a compute utilization", *columns, names=2, caption=said)
+    for cells in rows:
+        shown.add_row(*cells)
+    Console().print(shown)
+    if arguments.output:
+        lines = [f"| {' | '.join(each)} |" for each in (columns, ["---"] * len(columns), *rows)]
+        fitted = ", ".join(f"{SIZES[size][2]} s ({PRINTED[size]} s printed, {size})" for size in SIZES)
+        text = (
+            f"# Bandwidth for a compute utilization\n\n{(__doc__ or '').strip()}\n\nFitted times of a step: {fitted}.\n\n"
+            f"Gbit/s; in brackets, points of the grid away from the published value.\n{said}\n"
+            "`python -m benchmarks.utilization --output results/utilization`\n"
+        )
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        (arguments.output / "README.md").write_text("\n".join([text, *lines, ""]))
+
+
+def _shown(point: int, known: float) -> str:
+    away = point - nearest(known)
+    value = f"{GRID[point]:.1f}" if point < len(GRID) else "more"
+    return f"{value} ({away:+d})" if away else f"{known:g}"
+
+
+if __name__ == "__main__":
+    main()
