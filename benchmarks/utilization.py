@@ -165,7 +165,8 @@ def main() -> None:
         lines = [f"| {' | '.join(each)} |" for each in (columns, ["---"] * len(columns), *rows)]
         fitted = ", ".join(f"{SIZES[size][2]} s ({PRINTED[size]} s printed, {size})" for size in SIZES)
         text = (
-            f"# Bandwidth for a compute utilization\n\n{(__doc__ or '').strip()}\n\nFitted times of a step: {fitted}.\n\n"
+            f"# Bandwidth for a compute utilization\n\n{(__doc__ or '').strip()}\n\n"
+            f"Fitted times of a step: {fitted}.\n\n"
             f"Gbit/s; in brackets, points of the grid away from the published value.\n{said}\n"
             "`python -m benchmarks.utilization --output results/utilization`\n"
         )
