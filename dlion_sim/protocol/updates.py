@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -103,6 +103,7 @@ class WeightedSums:
 
     def __init__(self) -> None:
         self._last: tuple[Sequence[Weighted], Tensor] | None = None
+        self._derived: tuple[Tensor, Hashable, Tensor] | None = None
 
     def of(self, terms: Sequence[Weighted], size: int) -> Tensor:
         """The sum [size] of contributions times their factors; missing entries count as 0. Not to be written.
@@ -114,6 +115,13 @@ class WeightedSums:
         if self._last is None or not _same(self._last[0], ordered):
             self._last = ordered, _sum(ordered, size)
         return self._last[1]
+
+    def derived(self, total: Tensor, key: Hashable, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """`function` of a sum that was just returned, computed once for all that ask with an equal `key`. Not to be
+        written."""
+        if self._derived is None or self._derived[0] is not total or self._derived[1] != key:
+            self._derived = total, key, function(total)
+        return self._derived[2]
 
 
 def _sum(terms: Sequence[Weighted], size: int) -> Tensor:

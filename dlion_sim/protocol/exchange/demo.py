@@ -61,9 +61,12 @@ class DeMoExchange(Exchange):
         replica = self.setup.replica
         if terms := [(update, incoming.factor(update.body)) for update in incoming.updates]:
             total = self.setup.sums.of(terms, replica.layout.size)
-            merged = inverse_dct(total, replica.layout, self.parameters.tile)
-            replica.step(merged.sign_().mul_(self.parameters.scale))
+            replica.step(self.setup.sums.derived(total, self.parameters, self._signs))
         return len(incoming.received)
+
+    def _signs(self, total: Tensor) -> Tensor:
+        merged = inverse_dct(total, self.setup.replica.layout, self.parameters.tile)
+        return merged.sign_().mul_(self.parameters.scale)
 
 
 def dct(values: Tensor, layout: Layout, tile: int) -> Tensor:
