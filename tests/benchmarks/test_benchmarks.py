@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks import gradients, utilization
+from benchmarks import goodput, gradients, halos, utilization
 from dlion_sim.calibration import iterations
 from tests.made_up import made_up_run
 
@@ -63,8 +63,10 @@ def test_each_benchmark_has_its_test():
         "calibration",
         "churn",
         "drift",
+        "goodput",
         "gpu",
         "gradients",
+        "halos",
         "incast",
         "live",
         "moshpit",
@@ -92,6 +94,27 @@ def test_moshpit(columns, tmp_path):
     assert table["workers"] == ["512", "512", "768", "900", "900"]
     assert all(figures(table["dealt anew"]))
     assert "| 512 | 0 | 1.0 ± 0.0 | 1 |" in (tmp_path / "README.md").read_text()
+
+
+def test_goodput(columns, tmp_path, monkeypatch):
+    assert goodput.goodput(16) == pytest.approx(goodput.PUBLISHED[16], abs=0.01)
+    assert goodput.simulated(4, 2, 900) == pytest.approx(goodput.goodput(4), abs=0.15)
+    monkeypatch.setattr(goodput, "simulated", lambda learners, quorum, _: 1 - quorum / learners / 8)
+    table = columns("goodput", "--short", "--output", tmp_path)
+    assert table["by two constants"][:4] == ["58.0%", "78.6%", "88.0%", "93.6%"]
+    assert "| 8 | 88% | 88.0% | 96.9% | 93.8% |" in (tmp_path / "README.md").read_text()
+
+
+def test_halos(columns, tmp_path, monkeypatch):
+    hours, dropped = halos.halos()
+    assert (halos.asynchronous(), hours) == pytest.approx((1.14, 0.68), abs=0.005)
+    assert dropped == pytest.approx([0.002, 0.31, 0.21, 0.57], abs=0.005)
+    in_region_0 = halos.simulated("HALoS", 0.0, 640)[0] * halos.STEPS / 640
+    assert in_region_0 == pytest.approx(hours, rel=0.1)
+    monkeypatch.setattr(halos, "simulated", lambda *_: (0.5, 0.1))
+    table = columns("halos", "--short", "--output", tmp_path)
+    assert table["its rules"][:3] == ["5.22 (5.37)", "1.14", "0.68"]
+    assert "| DiLoCo, steps by speed | 3.51 (3.75) |" in (tmp_path / "README.md").read_text()
 
 
 def test_utilization(columns, tmp_path):
