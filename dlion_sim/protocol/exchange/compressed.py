@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.exchange.selection import ranked
-from dlion_sim.protocol.registry import SYSTEMS, Composition, register
+from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
 
 Density = Annotated[float, Field(gt=0, le=1)]
@@ -112,12 +112,3 @@ class DeepGradientCompression(Exchange):
 def largest(values: Tensor, count: int) -> Tensor:
     """Indices (int32, increasing) of the `count` entries of greatest magnitude, fewer where the others are zero."""
     return ranked(values).top(count)
-
-
-# The best of what was composed, by validation accuracy in environments other than those that it is tested in.
-SYSTEMS["dlion_sparse"] = Composition(
-    "dlion_sim: DLion's batches, and the largest of what peers lack",
-    batching={"kind": "weighted_dynamic", "weights": "share", "growth": "none"},
-    exchange={"kind": "top_k", "density": 0.0003},
-    synchronization={"kind": "bounded_staleness", "staleness": 5},
-)
