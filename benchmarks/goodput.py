@@ -14,16 +14,14 @@ So the published trend is that of failures alone, if outer steps need few learne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
 from rich.console import Console
 from torch import Tensor, nn
 
 import dlion_sim
-from benchmarks.measuring import options, table
+from benchmarks.measuring import options, table, workload, write_page, zeros
 
 PUBLISHED = {1: 0.58, 8: 0.88, 16: 0.93}
 """By learners; 1: elastic data parallelism."""
@@ -44,18 +42,10 @@ def goodput(learners: int) -> float:
 def simulated(learners: int, quorum: int, seconds: float) -> float:
     """Of so many learners, in a run of so many seconds."""
     up = learners * DOWN / (STALLED * LONGER)
-    name = __spec__.name
     scenario = {
         "name": "goodput",
         "duration": f"{seconds} s",
-        "workload": {
-            "dataset": f"{name}:numbers",
-            "model": f"{name}:lines",
-            "batch_size": 1,
-            "optimizer": {"learning_rate": 1e-6},
-            "compute_time": {"alpha": "1 s", "beta": "0 s"},
-            "evaluate_every": "1000 h",
-        },
+        "workload": workload(__spec__.name, "lines", compute_time={"alpha": "1 s", "beta": "0 s"}),
         "cluster": {
             "clouds": [{"name": f"site{each}", "workers": [{"nic": "100 Gbps"}]} for each in range(learners)],
             "wan": {"bandwidth": "100 Gbps", "rtt": "50 ms"},
@@ -73,8 +63,7 @@ def simulated(learners: int, quorum: int, seconds: float) -> float:
 
 def numbers() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A data set of nothing in particular."""
-    zeros = torch.zeros(64, 1)
-    return zeros, zeros, zeros, zeros
+    return zeros(64, 1)
 
 
 def lines(dataset: object) -> nn.Module:
@@ -82,13 +71,13 @@ def lines(dataset: object) -> nn.Module:
     return nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Print the table, and write it to `--output`."""
     parser = options(__doc__)
     parser.add_argument("--output", type=Path, help="folder for the page README.md")
-    chosen = parser.parse_args(arguments)
+    arguments = parser.parse_args()
     columns = ["learners", "published", "by two constants", "simulated, quorum of 2", "of half"]
-    seconds = 300 if chosen.short else 3600
+    seconds = 300 if arguments.short else 3600
     rows = []
     for learners in (1, *LEARNERS):
         published = f"{PUBLISHED[learners]:.0%}" if learners in PUBLISHED else ""
@@ -100,12 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for cells in rows:
         shown.add_row(*cells)
     Console().print(shown)
-    if chosen.output:
-        lined = [f"| {' | '.join(each)} |" for each in (columns, ["---"] * len(columns), *rows)]
-        command = "`python -m benchmarks.goodput --output results/goodput`"
-        chosen.output.mkdir(parents=True, exist_ok=True)
-        page = "\n".join([f"# Goodput under failures\n\n{(__doc__ or '').strip()}\n\n{command}\n", *lined, ""])
-        (chosen.output / "README.md").write_text(page)
+    if arguments.output:
+        about = [(__doc__ or "").strip(), "`python -m benchmarks.goodput --output results/goodput`"]
+        write_page(arguments.output, "Goodput under failures", about, columns, rows)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ workers of a region share the path to the server: HALoS's advantage over it grow
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import combinations, permutations
 from math import ceil
@@ -21,12 +21,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from rich.console import Console
 from torch import Tensor, nn
 
 import dlion_sim
-from benchmarks.measuring import options, table
+from benchmarks.measuring import options, table, workload, write_page, zeros
 
 SPEEDS = (
     (0.232, 0.907, 0.828, 0.347),
@@ -142,28 +141,26 @@ def simulated(system: str, rtt: float, local_steps: int) -> tuple[float, float]:
         {
             "name": f"region{region}",
             "workers": [
-                {"compute": f"{speed / max(map(max, SPEEDS)):.9f} cores", "nic": "100 Gbps"} for speed in speeds
+                {"compute": f"{SPEED[each]:.9f} cores", "nic": "100 Gbps"}
+                for each in range(WORKERS)
+                if REGION[each] == region
             ],
         }
-        for region, speeds in enumerate(SPEEDS)
+        for region in range(len(SPEEDS))
     ]
     paths = [
         {"between": [f"region{a}", f"region{b}"], "bandwidth": f"{BANDWIDTHS[a][b]} Gbps", "rtt": f"{rtt} s"}
         for a, b in combinations(range(len(SPEEDS)), 2)
     ]
-    name = __spec__.name
     scenario = {
         "name": "halos",
         "duration": f"{LONG_ENOUGH[system] * local_steps / STEPS:.6f} h",
-        "workload": {
-            "dataset": f"{name}:numbers",
-            "model": f"{name}:line",
-            "batch_size": 1,
-            "optimizer": {"learning_rate": 1e-6},
-            "cost_as": {"parameters": PARAMETERS, "flops": "1 FLOP"},
-            "compute_time": {"alpha": "0 s", "beta": f"{STEP * 1000} ms"},
-            "evaluate_every": "1000 h",
-        },
+        "workload": workload(
+            __spec__.name,
+            "line",
+            cost_as={"parameters": PARAMETERS, "flops": "1 FLOP"},
+            compute_time={"alpha": "0 s", "beta": f"{STEP * 1000} ms"},
+        ),
         "cluster": {"clouds": clouds, "wan": {"paths": paths}},
         "system": SYSTEMS[system],
     }
@@ -177,8 +174,7 @@ def simulated(system: str, rtt: float, local_steps: int) -> tuple[float, float]:
 
 def numbers() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A data set of nothing in particular."""
-    zeros = torch.zeros(WORKERS, 1)
-    return zeros, zeros, zeros, zeros
+    return zeros(WORKERS, 1)
 
 
 def line(dataset: object) -> nn.Module:
@@ -216,24 +212,21 @@ def rows(local_steps: int) -> Iterator[list[str]]:
     yield ["HALoS, dropped", parts, *(f"{each:.1%} of all" for _, each in found["HALoS"]), "", "", "", ""]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Print the table, and write it to `--output`."""
     parser = options(__doc__)
     parser.add_argument("--output", type=Path, help="folder for the page README.md")
-    chosen = parser.parse_args(arguments)
+    arguments = parser.parse_args()
     ways = ["its rules", "shared links", "and round trips"]
     columns = ["hours", *ways, "claimed: times HALoS", *(f"{way}: times" for way in ways)]
-    found = list(rows(STEPS // 64 if chosen.short else STEPS))
+    found = list(rows(STEPS // 64 if arguments.short else STEPS))
     shown = table(f"hours until {STEPS:,} local steps", *columns)
     for cells in found:
         shown.add_row(*cells)
     Console().print(shown)
-    if chosen.output:
-        lines = [f"| {' | '.join(each)} |" for each in (columns, ["---"] * len(columns), *found)]
-        command = "`python -m benchmarks.halos --output results/halos`"
-        text = f"# HALoS's comparison\n\n{(__doc__ or '').strip()}\n\n{command}\n"
-        chosen.output.mkdir(parents=True, exist_ok=True)
-        (chosen.output / "README.md").write_text("\n".join([text, *lines, ""]))
+    if arguments.output:
+        about = [(__doc__ or "").strip(), "`python -m benchmarks.halos --output results/halos`"]
+        write_page(arguments.output, "HALoS's comparison", about, columns, found)
 
 
 if __name__ == "__main__":

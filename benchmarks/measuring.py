@@ -1,12 +1,17 @@
-"""Shared parts of benchmarks: options, tables, and ratios of two programs that alternate."""
+"""Shared parts of benchmarks: options, tables, pages, workloads without learning, and ratios of two programs that
+alternate."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
+from typing import Any
 
+import torch
 from rich.table import Table
+from torch import Tensor
 
 
 def options(about: str | None, *, repeat: int | None = None) -> ArgumentParser:
@@ -24,6 +29,34 @@ def table(title: str, *columns: str, names: int = 1, caption: str | None = None)
     for number, column in enumerate(columns):
         made.add_column(column, justify="left" if number < names else "right", overflow="fold")
     return made
+
+
+def write_page(
+    folder: Path, title: str, paragraphs: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    """Write README.md with a title, text and a table into a folder, which is made."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows)]
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "\n\n".join([f"# {title}", *paragraphs, "\n".join(lines)])
+    (folder / "README.md").write_text(f"{text}\n")
+
+
+def workload(module: str, model: str, **costs: object) -> dict[str, Any]:
+    """A scenario's workload of which only time and bytes count; `module` has its data set `numbers`, and its model."""
+    return {
+        "dataset": f"{module}:numbers",
+        "model": f"{module}:{model}",
+        "batch_size": 1,
+        "optimizer": {"learning_rate": 1e-6},
+        "evaluate_every": "1000 h",
+        **costs,
+    }
+
+
+def zeros(samples: int, features: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A data set of nothing in particular: inputs and targets [samples, features], for training and test."""
+    values = torch.zeros(samples, features)
+    return values, values, values, values
 
 
 def ratio(reference: Sequence[float], ours: Sequence[float]) -> str:

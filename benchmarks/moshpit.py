@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from benchmarks.measuring import options, table
+from benchmarks.measuring import options, table, write_page
 from dlion_sim.protocol.exchange.moshpit import grid
 
 SIDE, MOST, PRECISE = 32, 50, 1e-9
@@ -100,13 +100,10 @@ def main() -> None:
         shown.add_row(*cells)
     Console().print(shown)
     if arguments.output:
-        lines = [f"| {' | '.join(each)} |" for each in (columns, ["---"] * len(columns), *rows)]
-        title = (
-            f"# Moshpit's averaging\n\n{(__doc__ or '').strip()}\n\nMeans over {seeds} seeds, ± a standard error of ten"
-        )
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        page = "\n".join([title + " seeds. `python -m benchmarks.moshpit --output results/moshpit`\n", *lines, ""])
-        (arguments.output / "README.md").write_text(page)
+        means = f"Means over {seeds} seeds, ± a standard error of ten seeds."
+        command = "`python -m benchmarks.moshpit --output results/moshpit`"
+        about = [(__doc__ or "").strip(), f"{means} {command}"]
+        write_page(arguments.output, "Moshpit's averaging", about, columns, rows)
 
 
 if __name__ == "__main__":

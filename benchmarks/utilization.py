@@ -20,12 +20,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
 from torch import Tensor, nn
 
 import dlion_sim
-from benchmarks.measuring import options, table
+from benchmarks.measuring import options, table, workload, write_page, zeros
 
 TARGETS = (0.5, 0.8, 0.9, 0.95, 0.99)
 GRID = np.logspace(-1, 3, 50)
@@ -91,14 +90,12 @@ def simulated(method: str, step: float, bandwidth: float) -> float:
     scenario = {
         "name": "utilization",
         "iterations": 3 * SIMULATED_PERIOD,
-        "workload": {
-            "dataset": f"{__spec__.name}:numbers",
-            "model": f"{__spec__.name}:alike",
-            "batch_size": 1,
-            "cost_as": {"parameters": int(1e9 * gradients_in_two_bytes), "flops": "1 FLOP"},
-            "compute_time": {"alpha": f"{step} s", "beta": "0.001 us"},
-            "evaluate_every": "1000 h",
-        },
+        "workload": workload(
+            __spec__.name,
+            "alike",
+            cost_as={"parameters": int(1e9 * gradients_in_two_bytes), "flops": "1 FLOP"},
+            compute_time={"alpha": f"{step} s", "beta": "0.001 us"},
+        ),
         "cluster": {"clouds": clouds, "wan": {"bandwidth": f"{bandwidth:.9g} Gbps", "rtt": "0 s"}},
         "system": SYSTEMS[method],
     }
@@ -112,8 +109,7 @@ def simulated(method: str, step: float, bandwidth: float) -> float:
 
 def numbers() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A data set of nothing in particular."""
-    zeros = torch.zeros(64, 32)
-    return zeros, zeros, zeros, zeros
+    return zeros(64, 32)
 
 
 def alike(dataset: object) -> nn.Module:
@@ -162,16 +158,14 @@ def main() -> None:
         shown.add_row(*cells)
     Console().print(shown)
     if arguments.output:
-        lines = [f"| {' | '.join(each)} |" for each in (columns, ["---"] * len(columns), *rows)]
         fitted = ", ".join(f"{SIZES[size][2]} s ({PRINTED[size]} s printed, {size})" for size in SIZES)
-        text = (
-            f"# Bandwidth for a compute utilization\n\n{(__doc__ or '').strip()}\n\n"
-            f"Fitted times of a step: {fitted}.\n\n"
+        about = [
+            (__doc__ or "").strip(),
+            f"Fitted times of a step: {fitted}.",
             f"Gbit/s; in brackets, points of the grid away from the published value.\n{said}\n"
-            "`python -m benchmarks.utilization --output results/utilization`\n"
-        )
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        (arguments.output / "README.md").write_text("\n".join([text, *lines, ""]))
+            "`python -m benchmarks.utilization --output results/utilization`",
+        ]
+        write_page(arguments.output, "Bandwidth for a compute utilization", about, columns, rows)
 
 
 def _shown(point: int, known: float) -> str:

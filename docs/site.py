@@ -43,7 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Leave bars in the code of tables as they are, which GitHub wants escaped and the site's Markdown does not."""
+    """Leave bars in the code of tables as they are, which GitHub wants escaped and the site's Markdown does not; and
+    point to the notebook's page."""
     markdown = markdown.replace("tutorial.ipynb)", "tutorial.md)")
     return ROW.sub(lambda row: CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), markdown)
 

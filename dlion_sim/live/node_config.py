@@ -111,6 +111,3 @@ class NodeConfig(MeshConfig):
                     f"is needed: the cores of {worker.name} are gone for good at last, so that it may never be done",
                     path="duration",
                 )
-
-
-_LEAST_BYTES = 16

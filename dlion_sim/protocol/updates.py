@@ -117,8 +117,8 @@ class WeightedSums:
         return self._last[1]
 
     def derived(self, total: Tensor, key: Hashable, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """`function` of a sum that was just returned, computed once for all that ask with an equal `key`. Not to be
-        written."""
+        """`function` of `total` [size], the sum that `of` has just returned, computed once for all that ask with an
+        equal `key`, which stands for the function. Not to be written."""
         if self._derived is None or self._derived[0] is not total or self._derived[1] != key:
             self._derived = total, key, function(total)
         return self._derived[2]

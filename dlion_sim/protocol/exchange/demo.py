@@ -20,9 +20,9 @@ class DeMoExchange(Exchange):
     """In each iteration: m <- b m + g; q, the largest DCT coefficients of each tile of m, is sent and taken off m; the
     step's gradient is the sign of the inverse DCT of the sum of all q.
 
-    Tiles are of a variable as a matrix: rows are its first dimension. What is not sent stays in m. An entry takes 8
-    bytes, as in all sparse messages (in the authors' code 12). Use an optimizer without momentum; its weight decay
-    is then the paper's.
+    With a schedule of learning rates, g is scaled by it, as in the paper. Tiles are of a variable as a matrix: rows are
+    its first dimension. What is not sent stays in m. An entry takes 8 bytes, as in all sparse messages (in the authors'
+    code 12). Use an optimizer without momentum; its weight decay is then the paper's.
     """
 
     class Parameters(ChoiceParameters):
@@ -48,6 +48,7 @@ class DeMoExchange(Exchange):
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         chosen, replica = self.parameters, self.setup.replica
+        # In the paper by the learning rate, whose constant part the signs would take off again.
         self._momentum.mul_(chosen.decay).add_(own.gradient, alpha=replica.decay)
         coefficients = dct(self._momentum, replica.layout, chosen.tile)
         indices = strongest(coefficients, replica.layout, chosen.tile, chosen.entries)

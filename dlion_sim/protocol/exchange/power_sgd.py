@@ -78,7 +78,7 @@ class PowerSGDExchange(Exchange):
         self._factor = 1.0
         self._total = torch.empty(0)
         self._round = -1
-        """The one in progress: twice the iteration, plus one for terms of Q; 2 more than it was if none is."""
+        """2 k while iteration k's terms of P are gathered, 2 k + 1 while those of Q are, 2 k + 2 once both are here."""
         self._terms: dict[int, dict[int, Tensor]] = {}
         """By round and worker."""
         self._arrived = dict.fromkeys(setup.mixing, 0)
