@@ -35,10 +35,14 @@ def write_page(
     folder: Path, title: str, paragraphs: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:
     """Write README.md with a title, text and a table into a folder, which is made."""
-    lines = [f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows)]
     folder.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join([f"# {title}", *paragraphs, "\n".join(lines)])
+    text = "\n\n".join([f"# {title}", *paragraphs, markdown(columns, rows)])
     (folder / "README.md").write_text(f"{text}\n")
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
 
 
 def workload(module: str, model: str, **costs: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Streaming DiLoCo's table of bandwidths: what a compute utilization needs (Douillard et al., 2025, Table 4).
+"""Streaming DiLoCo's tables of bandwidths and hours (Douillard et al., 2025, Tables 4 and 1).
 
 arXiv:2501.18512 gives, for models of 1, 10 and 100 billion parameters, the least bandwidth with which workers compute
 for 50 to 99 % of the time; its values lie on a grid of 50 points from 0.1 to 1,000 Gbit/s. *Layer by layer* is a model
@@ -9,6 +9,9 @@ off a step. The time of a step is fitted, as the printed ones do not lead to the
 *Simulated* are two workers and the systems of this simulator, with 24 layers alike charged as a billion parameters;
 messages begin when a step has ended, so that nothing is hidden behind its own backward pass, and more is needed where
 that decides. Fragments must divide the period, so that it is 96 steps in place of 100.
+
+Table 1 has the hours of a billion parameters for 25 billion tokens over 1 Gbit/s: 23,842 steps of 2^20 tokens, 0.1 s
+each. Eager updates are hidden behind a whole period (Kale et al., 2025, arXiv:2502.12996).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 import dlion_sim
-from benchmarks.measuring import options, table, workload, write_page, zeros
+from benchmarks.measuring import markdown, options, table, workload, write_page, zeros
 
 TARGETS = (0.5, 0.8, 0.9, 0.95, 0.99)
 GRID = np.logspace(-1, 3, 50)
@@ -46,6 +49,9 @@ PUBLISHED = {
     "overlapped, FP4": ((0.4, 0.9, 1.7, 2.0, 3.0), (0.4, 0.9, 1.4, 1.4, 1.7), (0.5, 0.9, 1.1, 1.1, 1.4)),
 }
 """Gbit/s by size and target."""
+HOURS = {"data parallel": 109.0, "overlapped, FP4": 0.88, "eager, FP4": 0.67}
+"""Of Table 1."""
+STEPS = round(25e9 / 2**20)
 SIMULATED_PERIOD = 96
 SYSTEMS: dict[str, dict[str, Any]] = {
     "data parallel": {"name": "baseline"},
@@ -53,12 +59,13 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     **{
         method: {
             "name": "streaming_diloco",
-            "exchange": {"period": SIMULATED_PERIOD, "fragments": 8, "delay": delay, "precision": precision},
+            "exchange": {"period": SIMULATED_PERIOD, "fragments": 8, "precision": precision, **overlap},
         }
-        for method, delay, precision in (
-            ("streaming", 0, "bf16"),
-            ("overlapped", 1, "bf16"),
-            ("overlapped, FP4", 1, "fp4"),
+        for method, overlap, precision in (
+            ("streaming", {"delay": 0}, "bf16"),
+            ("overlapped", {"delay": 1}, "bf16"),
+            ("overlapped, FP4", {"delay": 1}, "fp4"),
+            ("eager, FP4", {"eager": True}, "fp4"),
         )
     },
 }
@@ -67,13 +74,14 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 def layer_by_layer(method: str, parameters: float, layers: int, step: float, bandwidth: float) -> float:
     """The utilization by the model, over a link of so many Gbit/s, with `step` seconds a step."""
     seconds = (4 if method.endswith("FP4") else 16) * parameters / layers / (bandwidth * 1e9)
+    hidden = {"overlapped": 1, "overlapped, FP4": 1, "eager, FP4": PERIOD}.get(method, 0) * step
 
     def stall(part: Sequence[int]) -> float:
         """Seconds by which the reduction of these layers ends later than the step in which it starts."""
         end = 0.0
         for layer in sorted(part, reverse=True):
             end = max(end, step / 3 + 2 * step / 3 * (layers - layer) / layers) + seconds
-        return max(0.0, end - step - (step if method.startswith("overlapped") else 0.0))
+        return max(0.0, end - step - hidden)
 
     if method == "data parallel":
         return step / (step + stall(range(layers)))
@@ -105,6 +113,18 @@ def simulated(method: str, step: float, bandwidth: float) -> float:
     of_one = iterations[iterations["worker"] == 0].sort_values("iteration")
     ends = of_one["virtual_time"].to_numpy()
     return 2 * SIMULATED_PERIOD * step / float(ends[-1] - ends[SIMULATED_PERIOD - 1])
+
+
+def hours(*, with_simulations: bool) -> list[list[str]]:
+    """Rows of Table 1: published, layer by layer and perhaps simulated hours."""
+    parameters, layers, _ = SIZES["1B"]
+    rows = []
+    for method, published in HOURS.items():
+        utilizations = [layer_by_layer(method, parameters, layers, PRINTED["1B"], 1.0)]
+        utilizations += [simulated(method, PRINTED["1B"], 1.0)] if with_simulations else []
+        found = [STEPS * PRINTED["1B"] / utilization / 3600 for utilization in utilizations]
+        rows.append([method, f"{published:g}", *(f"{each:.3g}" for each in found)])
+    return rows
 
 
 def numbers() -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -157,11 +177,15 @@ def main() -> None:
     for cells in rows:
         shown.add_row(*cells)
     Console().print(shown)
+    by_hours = hours(with_simulations=not arguments.short)
+    for cells in by_hours:
+        Console().print("Hours over 1 Gbit/s (published, layer by layer, simulated):", *cells)
     if arguments.output:
         fitted = ", ".join(f"{SIZES[size][2]} s ({PRINTED[size]} s printed, {size})" for size in SIZES)
         about = [
             (__doc__ or "").strip(),
-            f"Fitted times of a step: {fitted}.",
+            markdown(["hours over 1 Gbit/s", "published", "layer by layer", "simulated"], by_hours),
+            f"Fitted times of a step (Table 4): {fitted}.",
             f"Gbit/s; in brackets, points of the grid away from the published value.\n{said}\n"
             "`python -m benchmarks.utilization --output results/utilization`",
         ]

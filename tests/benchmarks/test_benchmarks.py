@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks import goodput, gradients, halos, utilization
+from benchmarks import covenant, goodput, gradients, halos, utilization
 from dlion_sim.calibration import iterations
 from tests.made_up import made_up_run
 
@@ -62,6 +62,7 @@ def test_each_benchmark_has_its_test():
         "bounded_loss",
         "calibration",
         "churn",
+        "covenant",
         "drift",
         "goodput",
         "gpu",
@@ -122,8 +123,18 @@ def test_utilization(columns, tmp_path):
     assert table["parameters"].count("1B") == 5
     page = (tmp_path / "README.md").read_text()
     assert "68 of 75 values are at the same point of the grid, and the others 1 away at most" in page
+    hours = {method: float(found) for method, _, found in utilization.hours(with_simulations=False)}
+    assert hours == pytest.approx(utilization.HOURS, rel=0.04)
     simulated = utilization.simulated("DiLoCo", 0.118, 6.2)
     assert simulated == pytest.approx(utilization.layer_by_layer("DiLoCo", 1e9, 24, 0.118, 6.2), abs=0.03)
+
+
+def test_covenant(columns, tmp_path):
+    table = columns("covenant", "--short", "--output", tmp_path)
+    payload, found = (figures(table[name][1:]) for name in ("by payload", "a round's communication"))
+    assert found == pytest.approx(payload, rel=0.08)
+    assert payload[0] == pytest.approx(19 * 8 * covenant.PARAMETERS * 4 / 146 / 110e6, abs=1)
+    assert "Neither the store" in (tmp_path / "README.md").read_text()
 
 
 def test_churn(columns, tmp_path):
