@@ -24,6 +24,7 @@ from dlion_sim.assembly import Transfer
 from dlion_sim.live.connection import Address, listen
 from dlion_sim.live.frames import Kind
 from dlion_sim.live.handshake import Credentials
+from dlion_sim.live.identity import Identity
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import Timeouts
 from dlion_sim.live.rendezvous import Rendezvous
@@ -53,7 +54,7 @@ class Node:
     async def run(self, ports: list[int]) -> None:
         """Run until all messages have arrived; the receiver prints the bytes per second."""
         addresses = [Address(HOST, port) for port in ports]
-        credentials = Credentials(b"benchmark", b"b" * 32)
+        credentials = Credentials(Identity.of_secret(b"benchmark", self.rank), b"b" * 32)
         rendezvous = Rendezvous(
             self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, Timeouts()
         )

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import yaml
 
-from dlion_sim.live import frames
+from dlion_sim.live import handshake
 from dlion_sim.scenario import from_data, tariff
 from tests.pages import PAGES, ROOT, place, without_blocks
 
@@ -81,7 +81,7 @@ def test_the_citation_agrees_with_the_package():
 def test_the_changelog_has_the_version_and_wire_format():
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert PROJECT["version"] in changelog
-    assert f"`{frames._MAGIC.decode()}`" in changelog
+    assert f"`{handshake._MAGIC.decode()}`" in changelog
 
 
 def test_the_shown_oracle_test_passes():

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dlion_sim.calibration import machine
-from dlion_sim.live.secret import write_secret
+from dlion_sim.live.private_file import write_secret
 from dlion_sim.results import Run
 from dlion_sim.scenario import load
 from tests.at_once import AtOnce

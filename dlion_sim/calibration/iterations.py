@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.learning import GradientExecutor
 from dlion_sim.learning.process import frozen_objects, one_core
-from dlion_sim.live import Address, NodeConfig
+from dlion_sim.live import Address, Identity, NodeConfig
 from dlion_sim.live.connection import listen
 from dlion_sim.live.gathering import manifest_of
 from dlion_sim.live.machine import Machine
@@ -68,7 +68,9 @@ def time_iterations(setting: Setting, sizes: Sequence[int]) -> dict[int, list[fl
         writer = RunWriter.create(folder / "run", scenario_yaml=dump(setting.scenario), manifest=manifest_of(setting))
         stack.callback(writer.close)
         stopwatch = _Stopwatch(writer, sizes)
-        config = NodeConfig(0, [Address(*listener.getsockname())], secrets.token_bytes(), folder, listen=listener)
+        config = NodeConfig(
+            0, [Address(*listener.getsockname())], Identity.of_secret(secrets.token_bytes(), 0), folder, listen=listener
+        )
         stack.enter_context(frozen_objects())
         asyncio.run(
             take_part(setting, config, listener, member, stopwatch, lambda driver: stopwatch.call(driver.interrupt))

@@ -79,7 +79,7 @@ async def take_part(
             [rank for rank in range(nodes) if rank != config.rank],
             config.addresses,
             listener,
-            Credentials(config.secret, plan),
+            Credentials(config.identity, plan),
             config.timeouts,
         )
         node = _Node(config, Prober(config.rank, nodes, rounds, seconds), seconds, observe)

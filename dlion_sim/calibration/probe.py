@@ -10,7 +10,8 @@ import msgspec
 import torch
 from torch import Tensor
 
-from dlion_sim.live.frames import HEAD_BYTES
+from dlion_sim.live.connection import frame_bytes
+from dlion_sim.live.frames import Payload
 from dlion_sim.protocol.messages import Body, Channel, Count, MalformedMessageError, Message, Shapes, is_one
 from dlion_sim.scenario.matrix import FRAME
 
@@ -175,7 +176,7 @@ class Intake:
             return None
         if self._since is None or now <= self._since:
             raise MalformedMessageError("it counts, and nothing was before it")
-        self._size += message.size + HEAD_BYTES
+        self._size += frame_bytes(Payload(message.buffers))
         if now - self._since >= _PART_SECONDS or (body.last and not self._parts):
             self._parts.append((self._size, now - self._since))
             self._since, self._size = now, 0

@@ -11,10 +11,13 @@ import typer
 from dlion_sim.cli.conventions import INTERRUPTED
 from dlion_sim.cli.options import (
     Attached,
+    CaFile,
+    CertificateFile,
     ComputesOn,
     Delays,
     Fifo,
     Force,
+    KeyFile,
     Listen,
     ListenFd,
     Output,
@@ -26,6 +29,7 @@ from dlion_sim.cli.options import (
     SecretFile,
     StartWithin,
     addresses_in,
+    identity_in,
     listener_of,
     seconds_in,
 )
@@ -56,7 +60,7 @@ def live(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a scenario in real time over TCP, with a process for each worker on this machine.
+    """Run a scenario in real time over TLS, with a process for each worker on this machine.
 
     Ctrl-C ends the run early; its results stay readable.
     """
@@ -86,8 +90,11 @@ def node(
     scenario: ScenarioName,
     rank: Annotated[int, typer.Option(help="Number of this participant: workers from 0 on, then parameter servers.")],
     peers: Peers,
-    secret_file: SecretFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the node's part, rank-RANK.")],
+    secret_file: SecretFile = None,
+    ca: CaFile = None,
+    certificate: CertificateFile = None,
+    key: KeyFile = None,
     listen: Listen = None,
     overrides: Overrides = [],  # noqa: B006  (only read)
     device: ComputesOn = "auto",
@@ -107,11 +114,12 @@ def node(
     attached: Attached = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run one participant of a live run, in real time over TCP.
+    """Run one participant of a live run, in real time over TLS.
 
-    All nodes need the same scenario, overrides, version and secret. `dlion gather` makes a run folder from their parts.
+    All nodes need the same scenario, overrides and version, and a common secret or CA. `dlion gather` makes a run
+    folder from their parts.
     """
-    from dlion_sim.live import LEFT, NodeConfig, Timeouts, read_secret, run_node
+    from dlion_sim.live import LEFT, NodeConfig, Timeouts, run_node
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.scenario import find, load
 
@@ -121,7 +129,7 @@ def node(
         rank=rank,
         addresses=addresses_in(peers),
         listen=listener_of(listen, listen_fd),
-        secret=read_secret(secret_file),
+        identity=identity_in(secret_file, ca, certificate, key, rank),
         output=output,
         device=device,
         paced=pacing,

@@ -12,7 +12,10 @@ from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.options import (
     Attached,
     BlockFile,
+    CaFile,
+    CertificateFile,
     Delays,
+    KeyFile,
     Listen,
     ListenFd,
     Overrides,
@@ -23,6 +26,7 @@ from dlion_sim.cli.options import (
     StartWithin,
     addresses_in,
     check_new,
+    identity_in,
     listener_of,
     seconds_in,
     write_block,
@@ -107,7 +111,10 @@ def network(
 def node(
     rank: Annotated[int, typer.Option(help="Number of this node. Node 0 coordinates, and writes the result.")],
     peers: Peers,
-    secret_file: SecretFile,
+    secret_file: SecretFile = None,
+    ca: CaFile = None,
+    certificate: CertificateFile = None,
+    key: KeyFile = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="For node 0: the YAML file to write.", show_default=False),
@@ -131,17 +138,17 @@ def node(
 ) -> None:
     """Measure the paths to other places as one node of a mesh: round trips, and TCP throughput in both directions.
 
-    All nodes need the same --seconds, version and secret. Node 0 writes the `cluster`.
+    All nodes need the same --seconds and version, and a common secret or CA. Node 0 writes the `cluster`.
     """
     from dlion_sim.calibration import block_of, check_names, csv, matrices, measure_mesh
-    from dlion_sim.live import MeshConfig, Timeouts, read_secret
+    from dlion_sim.live import MeshConfig, Timeouts
 
     addresses = addresses_in(peers)
     called = names.split(",") if names else [f"node-{each}" for each in range(len(addresses))]
     config = MeshConfig(
         rank,
         addresses,
-        read_secret(secret_file),
+        identity_in(secret_file, ca, certificate, key, rank),
         listen=listener_of(listen, listen_fd),
         timeouts=Timeouts(start=start_within, silence=silence),
         delays=seconds_in(delays),

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
-    from dlion_sim.live import Address
+    from dlion_sim.live import Address, Identity
 
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -90,7 +90,28 @@ class Hinting(TyperCommand):
 
 
 Peers = Annotated[str, typer.Option(help="Addresses of the participants, in order: host:port,host:port,...")]
-SecretFile = Annotated[Path, typer.Option(help="A file of mode 600 with the secret of all nodes.")]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A file of mode 600 with the secret that all nodes have, in place of a CA.",
+        show_default=False,
+    ),
+]
+CaFile = Annotated[
+    Path | None,
+    typer.Option("--ca", metavar="FILE", help="The certificate of the nodes' CA, in PEM.", show_default=False),
+]
+CertificateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate", metavar="FILE", help="This node's certificate, for the name node-RANK.", show_default=False
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="Its private key, in a file of mode 600.", show_default=False),
+]
 Listen = Annotated[
     str | None, typer.Option(help="Address to listen on; by default that in --peers.", show_default=False)
 ]
@@ -124,6 +145,24 @@ def listener_of(listen: str | None, listen_fd: int | None) -> Address | socket.s
     if listen:
         return Address.parse(listen)
     return None if listen_fd is None else socket.socket(fileno=listen_fd)
+
+
+def identity_in(
+    secret_file: Path | None, ca: Path | None, certificate: Path | None, key: Path | None, rank: int
+) -> Identity:
+    """The identity of a node by --secret-file, or by --ca, --certificate and --key."""
+    from dlion_sim.live import Identity, read_secret
+
+    files = {"--ca": ca, "--certificate": certificate, "--key": key}
+    given = [name for name, file in files.items() if file is not None]
+    if secret_file is not None:
+        if given:
+            raise InputError(f"does not go with {given[0]}", file="--secret-file", allowed="either")
+        return Identity.of_secret(read_secret(secret_file), rank)
+    if ca is not None and certificate is not None and key is not None:
+        return Identity.of_files(ca, certificate, key, rank)
+    missing = next(name for name in files if name not in given) if given else "--secret-file"
+    raise InputError("is missing", file=missing, allowed="--secret-file, or else --ca, --certificate and --key")
 
 
 def seconds_of(written: str, option: str) -> float:

@@ -1,13 +1,14 @@
-"""Live runs: processes that train together over TCP, in real time."""
+"""Live runs: processes that train together over TLS, in real time."""
 
 from dlion_sim.live.churn import Churn
 from dlion_sim.live.connection import Address
 from dlion_sim.live.coordinate import announced, run_locally
 from dlion_sim.live.gathering import gather
+from dlion_sim.live.identity import Identity
 from dlion_sim.live.member import check_live
 from dlion_sim.live.node import run_node
 from dlion_sim.live.node_config import LEFT, MeshConfig, NodeConfig, Timeouts
 from dlion_sim.live.nodes import Nodes, Spot, on_loopback
+from dlion_sim.live.private_file import read_secret
 from dlion_sim.live.run_nodes import RunNodes
-from dlion_sim.live.secret import read_secret
 from dlion_sim.live.timetable import Clock, Timetable

@@ -15,7 +15,7 @@ from dlion_sim.bounded_loss.bounds import Bounds
 from dlion_sim.bounded_loss.cutting import Cutter, is_cut
 from dlion_sim.errors import InputError
 from dlion_sim.learning.flat import Layout
-from dlion_sim.live.connection import Connection, PeerClosedError
+from dlion_sim.live.connection import Connection
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import ORIGIN_BYTES, Counts, Feedback, Key, Packet, Sort, origin
 from dlion_sim.live.frames import PeerError
@@ -26,6 +26,7 @@ from dlion_sim.live.pump import Pump
 from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.rehearsal import rehearse
 from dlion_sim.live.sending import Carried, Sender
+from dlion_sim.live.tls_stream import PeerClosedError
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import Dlcp
 
@@ -86,9 +87,9 @@ class BoundedLoss:
                 )
             incoming = connections.incoming[channel]
             lanes[channel] = lane = Lane(self, session, peer, channel, outgoing, incoming)
-            feedback = Key(Sort.FEEDBACK, outgoing.derived(b"feedback"))
+            feedback = Key(Sort.FEEDBACK, outgoing.peer_key)
             self._takers[origin(Sort.FEEDBACK, channel, peer)] = feedback, lane.take_feedback
-            packets = Key(Sort.PACKET, incoming.derived(b"packets"))
+            packets = Key(Sort.PACKET, incoming.peer_key)
             self._takers[origin(Sort.PACKET, channel, peer)] = packets, lane.take_packet
         return lanes
 
@@ -136,12 +137,12 @@ class Lane:
         self._peer = peer
         self._loop = asyncio.get_running_loop()
         self.address = outgoing.socket.getpeername()
-        key = Key(Sort.PACKET, outgoing.derived(b"packets"))
+        key = Key(Sort.PACKET, outgoing.key)
         round_trip = min(least_round_trip(outgoing.socket), _ANY_ROUND_TRIP)
         self._sender = Sender(
             shared.me, channel, key, shared.cutter, shared.dlcp, round_trip, shared.counts, session.tell
         )
-        self._feedback_key = Key(Sort.FEEDBACK, incoming.derived(b"feedback"))
+        self._feedback_key = Key(Sort.FEEDBACK, incoming.key)
         self._receiver = Receiver(shared.me, peer, channel, shared.rules, shared.counts, session.tell, self._hand_over)
         self._carried: asyncio.Future[Carried | None] | None = None
         """How the message that is being sent was carried: None if the peer is gone."""
@@ -205,7 +206,7 @@ class Lane:
     def give_feedback(self) -> None:
         """Send the feedback that is due, if any is. If there is no room it is lost; the next one says more."""
         if header := self._receiver.feedback():
-            self._shared.socket.send((self._feedback_key.seal(header),), 0, self.address)
+            self._shared.socket.send(self._feedback_key.seal(header), 0, self.address)
 
     def _hand_over(self, message: Message) -> None:
         """What a message causes waits until all datagrams are read."""

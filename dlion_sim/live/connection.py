@@ -1,28 +1,22 @@
-"""Authenticated connections between nodes, over TCP under asyncio.
+"""Connections between nodes: streams of frames, over TLS and TCP.
 
-Only this module, with `handshake` and `frames`, knows how a connection is secured: for others a `Connection` is a
-stream of frames that only the node at its other end can have sent.
-
-Not asyncio's streams: they copy all data through buffers of their own, at more than twice the cost, and cannot report
-when the last byte has left.
+Only this module, with those below, knows how a connection is secured: for others a `Connection` is a stream of frames
+that only the node at its other end can have sent, and only that can read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from dlion_sim.errors import InputError
-from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head, parse_head
-from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Admission, Connector, Credentials, Ends, Standing
-
-_UNSENT_BYTES = 128 * 1024
-"""The most unsent bytes of a connection in the kernel: more would only hide how full the link is."""
+from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, head, parse_head
+from dlion_sim.live.handshake import LARGEST_PAYLOAD, Credentials, Ends, Hello, Standing, Welcome, fresh_key
+from dlion_sim.live.identity import Identity
+from dlion_sim.live.tls_stream import TlsStream, stream_bytes
 
 WEIGHTS_TOS = 9 << 2
 """Marks packets with weights, so that networks with a queue per flow can tell them from others of the pair.
@@ -34,10 +28,6 @@ A DSCP that is not assigned: networks that do not know it treat these packets as
 def tos_of_priority(priority: int) -> int:
     """The TOS byte of packets of a priority from 0, the highest, to 7: a DSCP for local use (RFC 2474), 4 p + 3."""
     return (4 * priority + 3) << 2
-
-
-class PeerClosedError(PeerError):
-    """The connection has ended."""
 
 
 class Address(NamedTuple):
@@ -67,20 +57,15 @@ def listen(address: Address) -> socket.socket:
         raise InputError(f"cannot listen there: {error.strerror}", file=str(address)) from None
 
 
-class Connection:
-    """A connection over a connected socket: from the node that connects, after a handshake, to the other one.
+class Connection(TlsStream):
+    """A connection over a connected socket: from the node that connects, after a handshake, to the other one."""
 
-    `socket` is for measurements and for the options of packets.
-    """
-
-    def __init__(self, connected: socket.socket) -> None:
-        self.socket = connected
-        connected.setblocking(False)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
-        self._sent, self._received = Seal(), Seal()
-        self._keyed = Seal()
-        """That of the direction in use."""
+    def __init__(self, connected: socket.socket, identity: Identity, receiver: int | None = None) -> None:
+        super().__init__(connected, identity, receiver)
+        self.key = fresh_key()
+        """Of the datagrams that this end sends, for the same channel of the pair."""
+        self.peer_key = b""
+        """Of those that the other end sends; known after the handshake."""
 
     @classmethod
     async def connect(
@@ -88,47 +73,41 @@ class Connection:
     ) -> tuple[Self, Standing]:
         """A connection to the node at an address, of this `standing`, and that node's standing.
 
-        Raises PeerError if it does not know the secret, OSError if it does not answer `within` so many seconds.
+        Raises PeerError if that is not the node `ends.receiver` of the run, OSError if it does not answer `within` so
+        many seconds.
         """
         async with asyncio.timeout(within):
-            connection = cls(await connected(address))
+            connection = cls(await connected(address), credentials.identity, ends.receiver)
         try:
-            connector = Connector(credentials, ends, standing)
-            proof = connector.proof(await connection._expect(Kind.CHALLENGE))
-            await connection.send(Kind.PROOF, Payload((proof,)))
-            connection._keyed, theirs = connector.finish(await connection._expect(Kind.WELCOME))
-            connection._sent = connection._keyed
-            return connection, theirs
+            await connection.shake_hands()
+            hello = Hello(credentials.run, ends, standing, connection.key)
+            await connection.send(Kind.HELLO, Payload((hello.pack(),)))
+            welcome = Welcome.unpack(await connection._expect(Kind.WELCOME))
+            connection.peer_key = welcome.key
+            return connection, welcome.standing
         except BaseException:
             connection.close()
             raise
 
-    async def admit(self, credentials: Credentials, receiver: int) -> Admission:
-        """Find out which node has connected to this one, the `receiver`.
+    async def admit(self, run: bytes, receiver: int) -> tuple[Ends, Standing]:
+        """Find out which node has connected to this one, the `receiver`, and its standing.
 
-        Raises PeerError unless it knows the secret.
+        Raises PeerError unless it is a node of the run, and the one that it says.
         """
-        acceptor = Acceptor(credentials, receiver)
-        await self.send(Kind.CHALLENGE, Payload((acceptor.challenge,)))
-        admission = acceptor.admit(await self._expect(Kind.PROOF))
-        self._received = self._keyed = admission.seal
-        return admission
+        await self.shake_hands()
+        hello = Hello.unpack(await self._expect(Kind.HELLO), run, receiver)
+        self.check_is(hello.ends.sender)
+        self.peer_key = hello.key
+        return hello.ends, hello.standing
 
-    async def welcome(self, admission: Admission, standing: Standing) -> None:
+    async def welcome(self, standing: Standing) -> None:
         """Tell the admitted node that it may send, and this node's standing."""
-        await self.send(Kind.WELCOME, Payload((admission.welcome(standing),)))
-
-    def derived(self, purpose: bytes) -> bytes:
-        """A key of 32 bytes that only both ends know, for another purpose than frames."""
-        return self._keyed.derived(purpose)
+        await self.send(Kind.WELCOME, Payload((Welcome(standing, self.key).pack(),)))
 
     async def send(self, kind: Kind, payload: Payload, *, timeout: float | None = None) -> None:
         """Send a frame, of which at least a byte must leave every `timeout` seconds. Raises PeerError."""
-        first = head(kind, payload, self._sent) + b"".join(payload.buffers[:1])
-        *buffers, last = (first, *payload.buffers[1:])
-        for buffer in buffers:
-            await self._send(memoryview(buffer), timeout, socket.MSG_MORE)  # A short one is no segment of its own.
-        await self._send(memoryview(last), timeout)
+        first, *others = payload.buffers or (b"",)
+        await self.write((head(kind, payload.length) + bytes(first), *others), timeout)
 
     async def read(
         self, *, limit: int, timeout: float | None = None, idle: float | None = None
@@ -139,13 +118,12 @@ class Connection:
         ever.
         """
         data = bytearray(HEAD_BYTES)
-        await self._fill(memoryview(data)[:1], idle)
-        await self._fill(memoryview(data)[1:], timeout)
-        announced = parse_head(bytes(data), self._received, limit)
-        payload = np.empty(announced.length, np.uint8).data
-        await self._fill(payload, timeout)
-        announced.check(payload)
-        return announced.kind, payload
+        await self.fill(memoryview(data)[:1], idle)
+        await self.fill(memoryview(data)[1:], timeout)
+        kind, length = parse_head(data, limit)
+        payload = np.empty(length, np.uint8).data
+        await self.fill(payload, timeout)
+        return kind, payload
 
     async def _expect(self, kind: Kind) -> bytes:
         """The payload of the handshake's next frame, which must be of that kind."""
@@ -154,59 +132,11 @@ class Connection:
             raise PeerError(f"sent a {found.name} out of place")
         return bytes(payload)
 
-    async def all_left(self, *, timeout: float) -> None:
-        """Wait until the last byte has left the kernel's buffers for the network. Raises PeerError."""
-        option = socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT
-        with _errors_of_peer("took nothing for too long"):
-            # A socket counts as writable while it holds fewer unsent bytes than this.
-            self.socket.setsockopt(*option, 1)
-            async with asyncio.timeout(timeout):
-                await self._writable()
-            self.socket.setsockopt(*option, _UNSENT_BYTES)
 
-    def end(self) -> None:
-        """End it in both directions, which its readers and writers notice. Closing it is still the owner's part."""
-        with suppress(OSError):  # It may have ended already.
-            self.socket.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Release the socket."""
-        self.socket.close()
-
-    async def _send(self, view: memoryview, timeout: float | None, flags: int = 0) -> None:
-        loop = asyncio.get_running_loop()
-        with _errors_of_peer("took nothing for too long"):
-            async with asyncio.timeout(timeout) as deadline:
-                while view:
-                    try:
-                        count = self.socket.send(view, flags)
-                    except BlockingIOError:
-                        await self._writable()
-                        continue
-                    view = view[count:]
-                    if timeout is not None:
-                        deadline.reschedule(loop.time() + timeout)
-
-    async def _fill(self, view: memoryview, timeout: float | None) -> None:
-        loop = asyncio.get_running_loop()
-        with _errors_of_peer("was silent for too long"):
-            async with asyncio.timeout(timeout) as deadline:
-                while view:
-                    count = await loop.sock_recv_into(self.socket, view)
-                    if not count:
-                        raise PeerClosedError("closed the connection")
-                    view = view[count:]
-                    if timeout is not None:
-                        deadline.reschedule(loop.time() + timeout)
-
-    async def _writable(self) -> None:
-        loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
-        loop.add_writer(self.socket, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            loop.remove_writer(self.socket)
+def frame_bytes(payload: Payload) -> int:
+    """The bytes of TCP's stream that a frame takes."""
+    first, *others = map(len, payload.buffers or (b"",))
+    return stream_bytes((HEAD_BYTES + first, *others))
 
 
 async def connected(address: Address) -> socket.socket:
@@ -221,14 +151,3 @@ async def connected(address: Address) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-@contextmanager
-def _errors_of_peer(too_slow: str) -> Iterator[None]:
-    """Turn errors in the block into those of the peer; `too_slow` is the one of a timeout."""
-    try:
-        yield
-    except TimeoutError:
-        raise PeerError(too_slow) from None
-    except OSError as error:
-        raise PeerClosedError(f"broke the connection ({error.strerror})") from None

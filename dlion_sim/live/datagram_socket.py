@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.messages import Buffer
 
 _MOST_AT_ONCE = 64
 """Datagrams read before other tasks run."""
@@ -33,7 +32,7 @@ _TIMESPEC = struct.Struct("@ll")
 _ANCILLARY_BYTES = socket.CMSG_SPACE(4) + socket.CMSG_SPACE(_TIMESPEC.size)
 
 UdpAddress = tuple[Any, ...]
-"""As `sendmsg` wants it."""
+"""As `sendto` wants it."""
 
 
 class DatagramSocket:
@@ -83,13 +82,13 @@ class DatagramSocket:
 
         asyncio.get_running_loop().add_reader(self._socket, read)
 
-    def send(self, buffers: Sequence[Buffer], tos: int, address: UdpAddress) -> bool:
+    def send(self, datagram: bytes, tos: int, address: UdpAddress) -> bool:
         """Send a datagram with those bits in its IP header; whether there was room for it."""
         try:
             if tos != self._tos:
                 self._socket.setsockopt(self._level, self._tos_option, tos)
                 self._tos = tos
-            self._socket.sendmsg(buffers, (), 0, address)
+            self._socket.sendto(datagram, address)
         except BlockingIOError:
             return False
         except OSError:

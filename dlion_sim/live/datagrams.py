@@ -1,30 +1,35 @@
 """Datagrams: packets of messages that may lose some, and feedback on them, as they go over UDP. No I/O.
 
-A packet is a header of 32 bytes, a tag of 16, and entries of the message's tensors. Feedback is a header and a tag. The
-tag is a keyed BLAKE2b over all else. Packets that one node sends another on a channel have a key of their own, derived
-from the handshake of their connection, and so has the feedback on them: without it datagrams can neither be made, nor
-altered or redirected. Its send number prevents that one counts twice (`Observed`).
+A packet is a header of 32 bytes, entries of the message's tensors, and a tag of 16. Feedback is a header and a tag.
+AES-256-GCM encrypts the entries and authenticates all. Packets that one node sends another on a channel have a key of
+their own, which both ends know from the handshake of their connection, and so has the feedback on them: without it
+datagrams can neither be read or made, nor altered or redirected. Its send number prevents that one counts twice
+(`Observed`).
 
 An invalid datagram is discarded, and counts as lost.
 """
 
 from __future__ import annotations
 
-import hmac
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from hashlib import blake2b
 from typing import NamedTuple, Self
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dlion_sim.protocol.messages import Buffer, Channel
 
-_MAGIC = b"DLU1"
+_MAGIC = b"DLU2"
 _ORIGIN = struct.Struct("<4sBBxxI")
 _PACKET = struct.Struct("<4sBBxxIIIId")
 _FEEDBACK = struct.Struct("<4sBBxxIIIIId")
-_TAG_BYTES = 16
+_NONCE = slice(12, 24)
+"""Of a header: the message's number, and two more, the last of which rises with each datagram on that message."""
+_RISING = struct.Struct("<12xI4xI")
+"""These two, in a header."""
 _LATEST = 1024
 """The most recent packets, in the order of sending, whose arrival is remembered."""
 _MASK = (1 << _LATEST) - 1
@@ -92,29 +97,29 @@ class Feedback(NamedTuple):
 
 
 class Key:
-    """Makes and checks the tags of one origin's datagrams."""
+    """Seals or opens one origin's datagrams, with a key of 32 bytes that nothing else uses."""
 
     def __init__(self, sort: Sort, key: bytes) -> None:
-        self._keyed = blake2b(key=key, digest_size=_TAG_BYTES)
+        self._cipher = AESGCM(key)
         self._header = (_PACKET if sort is Sort.PACKET else _FEEDBACK).size
-        self._start = self._header + _TAG_BYTES
+        self._sealed = (0, 0)
+        """What the last header said that rises."""
 
     def seal(self, header: bytes, payload: Iterable[Buffer] = ()) -> bytes:
-        """The header and its tag, which the payload is to follow."""
-        return header + self._tag(header, payload)
+        """The datagram with this header and payload."""
+        message, number = _RISING.unpack_from(header)
+        if (message, number + 1) <= self._sealed:
+            raise RuntimeError("a nonce would be used again")
+        self._sealed = message, number + 1
+        return header + self._cipher.encrypt(header[_NONCE], b"".join(payload), header)
 
     def opened(self, data: memoryview) -> memoryview | None:
         """The payload of a datagram of that origin; None unless it was sealed with this key."""
-        payload = data[self._start :]
-        tag = self._tag(data[: self._header], (payload,))
-        return payload if hmac.compare_digest(data[self._header : self._start], tag) else None
-
-    def _tag(self, header: Buffer, payload: Iterable[Buffer]) -> bytes:
-        hashed = self._keyed.copy()
-        hashed.update(header)
-        for buffer in payload:
-            hashed.update(buffer)
-        return hashed.digest()
+        header = data[: self._header]
+        try:
+            return memoryview(self._cipher.decrypt(header[_NONCE], data[self._header :], header))
+        except (InvalidTag, ValueError):  # Too short for a nonce.
+            return None
 
 
 @dataclass

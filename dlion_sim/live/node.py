@@ -122,7 +122,7 @@ async def take_part(
 
     A node that joins may know when the run `began`, by `time.monotonic`. Raises InputError if the run cannot start.
     """
-    credentials = Credentials(config.secret, run_digest(setting))
+    credentials = Credentials(config.identity, run_digest(setting))
     rendezvous = Rendezvous(
         config.rank,
         setting.neighbours(config.rank),

@@ -12,6 +12,7 @@ from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning.process import Device
 from dlion_sim.live.connection import Address, listen
+from dlion_sim.live.identity import Identity
 from dlion_sim.scenario import Scenario
 
 LEFT = "left"
@@ -44,7 +45,7 @@ class MeshConfig:
     rank: int
     addresses: Sequence[Address]
     """Of all participants, in their order."""
-    secret: bytes
+    identity: Identity
     _: KW_ONLY
     listen: Address | socket.socket | None = None
     """Where to listen, if not at its own address; or a socket that listens already."""

@@ -14,7 +14,7 @@ from typing import Self
 from dlion_sim.errors import InputError
 from dlion_sim.live.connection import Address, listen
 from dlion_sim.live.gathering import log_of, part_folder
-from dlion_sim.live.secret import write_secret
+from dlion_sim.live.private_file import write_secret
 from dlion_sim.live.timetable import Clock
 
 _LOOPBACK = "127.0.0.1"

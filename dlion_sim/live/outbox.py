@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from dlion_sim.assembly import Transfer
 from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.live.bounded_loss import Lane
-from dlion_sim.live.connection import WEIGHTS_TOS, Connection
-from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
+from dlion_sim.live.connection import WEIGHTS_TOS, Connection, frame_bytes
+from dlion_sim.live.frames import Kind, Payload, PeerError
 from dlion_sim.live.link_timing import Delivery, Meter
 from dlion_sim.protocol.messages import Channel, Message
 
@@ -123,10 +123,11 @@ class Outbox:
         """Send a frame, and with it a probe where the link needs one; all but control until it has left."""
         probes = self._probes(payload.length)
         self._unknown = False
-        delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
+        size = frame_bytes(payload)
+        delivery = self._meter.begin(size, probes * frame_bytes(_PROBE))
         if message is not None:
-            meter = self._meter
-            self._head = Transfer(self._peer, message, self._hub.now), lambda: meter.delivered(delivery) - HEAD_BYTES
+            meter, overhead = self._meter, size - payload.length
+            self._head = Transfer(self._peer, message, self._hub.now), lambda: meter.delivered(delivery) - overhead
         await self._connection.send(kind, payload, timeout=self._timeout)
         for _ in range(probes):
             await self._connection.send(Kind.PROBE, _PROBE, timeout=self._timeout)
@@ -150,7 +151,3 @@ class Outbox:
         if self._open:
             self.hang_up()
             self._failed(error)
-
-
-def _on_the_wire(payload: Payload) -> int:
-    return HEAD_BYTES + payload.length

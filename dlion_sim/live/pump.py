@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Sequence
 
 from dlion_sim.live.datagram_socket import DatagramSocket, UdpAddress
 from dlion_sim.live.sending import Sender
-from dlion_sim.protocol.messages import Buffer
 
 _MOST_AT_ONCE = 32
 """Datagrams sent before other tasks run."""
@@ -21,7 +19,7 @@ class Pump:
     def __init__(self, socket: DatagramSocket) -> None:
         self._socket = socket
         self._open: deque[tuple[Sender, UdpAddress]] = deque()
-        self._unsent: tuple[Sequence[Buffer], int, UdpAddress] | None = None
+        self._unsent: tuple[bytes, int, UdpAddress] | None = None
         """A datagram for which there was no room yet."""
         self._later: asyncio.Handle | None = None
         """More is sent after other tasks have run."""
@@ -63,7 +61,7 @@ class Pump:
         if self._later is None:
             self._later = asyncio.get_running_loop().call_soon(self.run)
 
-    def _next(self, now: float) -> tuple[Sequence[Buffer], int, UdpAddress] | None:
+    def _next(self, now: float) -> tuple[bytes, int, UdpAddress] | None:
         for _ in range(len(self._open)):
             sender, address = self._open[0]
             self._open.rotate(-1)

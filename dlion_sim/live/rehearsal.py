@@ -39,8 +39,10 @@ def rehearse(dlcp: Dlcp, cutter: Cutter, rules: Rules) -> None:
         if arrived:
             break
         if (datagram := sender.next(now)) and now > 1:
-            head, payload = datagram[0]
-            receiver.take(Packet.parse(head), memoryview(payload), False, now)
+            data = memoryview(datagram[0])
+            payload = key.opened(data)
+            assert payload is not None
+            receiver.take(Packet.parse(data), payload, False, now)
             sender.heard(Feedback(Channel.DATA, _NODE, 1, 1, 1, 0, now), now)
         if sender.deadline <= now:
             sender.expire(now)

@@ -139,7 +139,7 @@ class Rendezvous:
         """Find out who has connected."""
         try:
             async with asyncio.timeout(self._timeouts.handshake):
-                await self._admit(Connection(connection))
+                await self._admit(Connection(connection, self._credentials.identity))
         except (PeerError, OSError) as error:
             connection.close()
             self._refuse(str(error) or "took too long to prove who it is")
@@ -148,19 +148,19 @@ class Rendezvous:
             raise
 
     async def _admit(self, connection: Connection) -> None:
-        admission = await connection.admit(self._credentials, self._me)
-        peer, channel = admission.ends.sender, admission.ends.channel
+        ends, theirs = await connection.admit(self._credentials.run, self._me)
+        peer, channel = ends.sender, ends.channel
         pair = self._pairs.get(peer)
         if pair is None:
             raise PeerError(f"is node {peer}, which has nothing to say here")
-        self._hear(pair, admission.standing)
+        self._hear(pair, theirs)
         if pair.is_met:  # The peer considers the session over, or does not know of it.
             self._begin_anew(pair)
         if former := pair.connections.incoming.get(channel):
             former.close()
         pair.connections.incoming[channel] = connection
-        self._note(pair, admission.standing, connection)
-        await connection.welcome(admission, self._standing(pair))
+        self._note(pair, theirs, connection)
+        await connection.welcome(self._standing(pair))
         self._check(pair)
 
     def _refuse(self, reason: str) -> None:
@@ -190,7 +190,7 @@ class Rendezvous:
                     self._addresses[pair.peer], self._credentials, ends, self._standing(pair), within=pair.patience
                 )
         except PeerError as error:
-            pair.trouble = f"it {error}; does it have the same secret, scenario, version and code?"
+            pair.trouble = f"it {error}; does it have the same secret or CA, scenario, version and code?"
             return False
         except OSError as error:
             pair.trouble = error.strerror or str(error) or "no answer"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from dlion_sim.live.connection import tos_of_priority
 from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet
 from dlion_sim.live.frames import PeerError
 from dlion_sim.live.notices import Bitmap, Notice, Probe, Start, Stop, packets_in
-from dlion_sim.protocol.messages import Buffer, Channel, Message
+from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import Dlcp
 
 _ECT = 0x02
@@ -97,7 +97,7 @@ class Sender:
         self._began = self.progress = now
         begin(self._record, len(cut.order), now)
 
-    def next(self, now: float) -> tuple[Sequence[Buffer], int] | None:
+    def next(self, now: float) -> tuple[bytes, int] | None:
         """The datagram to send now, and the byte in its IP header for priority and ECN; None if there is none yet."""
         if self._cut is None:
             return None
@@ -111,7 +111,7 @@ class Sender:
         start = packet * self._stride
         payload = [tensor[start : start + self._stride] for tensor in self._tensors]
         header = Packet(self._channel, self._me, self._number, packet, number, now).header()
-        return (self._key.seal(header, payload), *payload), self._tos[packet]
+        return self._key.seal(header, payload), self._tos[packet]
 
     def heard(self, told: Feedback, now: float) -> None:
         """Handle authentic feedback."""

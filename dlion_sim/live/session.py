@@ -14,11 +14,12 @@ from typing import Any, Protocol
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.live.bounded_loss import BoundedLoss
-from dlion_sim.live.connection import Connection, PeerClosedError
+from dlion_sim.live.connection import Connection
 from dlion_sim.live.frames import Kind, News, Payload, PeerError
 from dlion_sim.live.notices import Notice, parse
 from dlion_sim.live.outbox import Outbox
 from dlion_sim.live.pair import Connections
+from dlion_sim.live.tls_stream import PeerClosedError
 from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 
 _HEADER_BYTES = 8192

@@ -13,11 +13,10 @@ from dlion_sim.calibration.mesh import Outcome, take_part
 from dlion_sim.calibration.probe import PathFound
 from dlion_sim.errors import InputError
 from dlion_sim.live import MeshConfig, Timeouts
-from dlion_sim.live.connection import Connection, connected
-from dlion_sim.live.frames import Kind, Payload
-from tests.live.mesh import listeners, until
+from dlion_sim.live.connection import connected
+from dlion_sim.live.frames import Kind, head
+from tests.live.mesh import SECRET, identity_of, listeners, until
 
-SECRET = b"the run's secret"
 QUICK = Timeouts(start=60, handshake=20, silence=60)
 
 
@@ -48,7 +47,7 @@ def configs(count: int, *, timeouts: Timeouts = QUICK, secrets=None, delays=None
         MeshConfig(
             rank,
             addresses,
-            (secrets or {}).get(rank, SECRET),
+            identity_of(rank, (secrets or {}).get(rank, SECRET)),
             listen=listener,
             timeouts=timeouts,
             delays=(delays or {}).get(rank, ()),
@@ -104,8 +103,8 @@ def test_strangers_disturb_nothing() -> None:
     nodes = configs(2)
 
     async def disturbed():
-        stranger = Connection(await connected(nodes[0].addresses[0]))
-        await stranger.send(Kind.MESSAGE, Payload((bytes(100),)))
+        stranger = await connected(nodes[0].addresses[0])
+        await asyncio.get_running_loop().sock_sendall(stranger, head(Kind.MESSAGE, 100) + bytes(100))
         try:
             return await asyncio.gather(*(take_part(config, seconds=0.05) for config in nodes))
         finally:

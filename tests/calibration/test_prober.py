@@ -11,7 +11,8 @@ import torch
 
 from dlion_sim.calibration.probe import Intake, Load, Measured, PathFound, Ping, Pong, Received, Turn
 from dlion_sim.calibration.prober import Prober, one_by_one, tournament
-from dlion_sim.live.frames import HEAD_BYTES
+from dlion_sim.live.connection import frame_bytes
+from dlion_sim.live.frames import Payload
 from dlion_sim.protocol.events import Send
 from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 from dlion_sim.scenario.matrix import FRAME
@@ -35,7 +36,7 @@ class Links:
     def send(self, sender: int, sends: list[Send]) -> None:
         for send in sends:
             pair, message = (sender, send.peer), send.message
-            seconds = 8 * (message.size + HEAD_BYTES) * FRAME / BPS[pair]
+            seconds = 8 * frame_bytes(Payload(message.buffers)) * FRAME / BPS[pair]
             lane = (*pair, message.body.channel)
             left = self._free[lane] = max(self.now, self._free[lane]) + seconds
             if message.body.channel is Channel.DATA:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlion_sim.live.secret import write_secret
+from dlion_sim.live.private_file import write_secret
 from tests.command import dlion
 
 GOOD = {

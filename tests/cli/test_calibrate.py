@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dlion_sim.calibration import machine, mesh, network_block
-from dlion_sim.live.secret import write_secret
+from dlion_sim.live.private_file import write_secret
 from dlion_sim.scenario import dump, from_data, load
 from tests.calibration.steady import steady_iterations
 from tests.calibration.test_network import BANDWIDTHS, RTTS

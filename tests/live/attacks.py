@@ -21,11 +21,11 @@ class Forger:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         send = DatagramSocket.send
 
-        def overheard(datagrams, buffers, tos, address):
+        def overheard(datagrams, data, tos, address):
             self._victim = self._victim or address
             if address == self._victim:
-                self.seen.append(b"".join(buffers))
-            return send(datagrams, buffers, tos, address)
+                self.seen.append(data)
+            return send(datagrams, data, tos, address)
 
         monkeypatch.setattr(DatagramSocket, "send", overheard)
 
@@ -44,10 +44,10 @@ class Forger:
                 damaged[bit // 8] ^= 1 << bit % 8
                 return bytes(damaged)
             case 4:  # a header as it should be, and a tag made up
-                return real[:32] + rng.randbytes(16) + real[48:]
+                return real[:-16] + rng.randbytes(16)
             case 5:  # of another session
                 header = Packet(Channel.DATA, 1, rng.randrange(10), rng.randrange(60), rng.randrange(60), 0.0).header()
-                return Key(Sort.PACKET, b"another").seal(header, (entries := rng.randbytes(PAYLOAD),)) + entries
+                return Key(Sort.PACKET, bytes(32)).seal(header, (rng.randbytes(PAYLOAD),))
             case 6:  # longer than any
                 return real + rng.randbytes(rng.randrange(60_000))
             case _:  # of a message that nobody has announced

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.errors import InputError
@@ -17,6 +18,7 @@ from dlion_sim.live.connection import Address, Connection, listen
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.frames import Kind, Payload
 from dlion_sim.live.handshake import Credentials, Ends, Standing
+from dlion_sim.live.identity import Identity
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import Timeouts
 from dlion_sim.live.pair import Connections
@@ -24,10 +26,19 @@ from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
 from dlion_sim.protocol.messages import Channel, Contribution, MalformedMessageError, Message
 
-OURS = Credentials(b"the run's secret", b"r" * 32)
+SECRET, RUN = b"the run's secret", b"r" * 32
 STANDING = Standing(b"process.")
 P = 50
 QUICK = Timeouts(start=60, handshake=20, silence=60)
+
+
+@cache
+def identity_of(rank: int, secret: bytes = SECRET) -> Identity:
+    return Identity.of_secret(secret, rank)
+
+
+def credentials_of(rank: int, secret: bytes = SECRET, run: bytes = RUN) -> Credentials:
+    return Credentials(identity_of(rank, secret), run)
 
 
 class Inbox:
@@ -80,9 +91,9 @@ def listeners(count: int) -> tuple[list[socket.socket], list[Address]]:
     return sockets, [Address(*each.getsockname()) for each in sockets]
 
 
-def rendezvous_of(rank, addresses, listener, *, credentials=OURS, timeouts=QUICK) -> Rendezvous:
+def rendezvous_of(rank, addresses, listener, *, credentials=None, timeouts=QUICK) -> Rendezvous:
     peers = [peer for peer in range(len(addresses)) if peer != rank]
-    return Rendezvous(rank, peers, addresses, listener, credentials, timeouts)
+    return Rendezvous(rank, peers, addresses, listener, credentials or credentials_of(rank), timeouts)
 
 
 def mesh_of(participants, hub, tasks, *, parameters=P, silence=60.0, delays=None, datagrams=None) -> Mesh:
@@ -158,10 +169,10 @@ class Puppet:
         for channel in Channel:
             self.outgoing[channel] = await introduce(victim, Ends(1, 0, channel))
         for _ in Channel:
-            connection = Connection((await loop.sock_accept(listener))[0])
-            admission = await connection.admit(OURS, 1)
-            await connection.welcome(admission, STANDING)
-            self.incoming[admission.ends.channel] = connection
+            connection = Connection((await loop.sock_accept(listener))[0], identity_of(1))
+            ends, _ = await connection.admit(RUN, 1)
+            await connection.welcome(STANDING)
+            self.incoming[ends.channel] = connection
 
     async def send(self, kind: Kind, *buffers: bytes, channel: Channel = Channel.CONTROL) -> None:
         await self.outgoing[channel].send(kind, Payload(buffers), timeout=60)
@@ -172,9 +183,9 @@ class Puppet:
 
 
 async def introduce(
-    victim: Address, ends: Ends, standing: Standing = STANDING, credentials: Credentials = OURS
+    victim: Address, ends: Ends, standing: Standing = STANDING, credentials: Credentials | None = None
 ) -> Connection:
-    return (await Connection.connect(victim, credentials, ends, standing))[0]
+    return (await Connection.connect(victim, credentials or credentials_of(ends.sender), ends, standing))[0]
 
 
 @asynccontextmanager

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from dlion_sim.bounded_loss.cutting import PAYLOAD
-from dlion_sim.live.connection import PeerClosedError
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Feedback, Key, Packet, Sort
 from dlion_sim.live.frames import Kind
 from dlion_sim.live.notices import Bitmap, Notice, Probe, Start, Stop, parse
+from dlion_sim.live.tls_stream import PeerClosedError
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from dlion_sim.scenario import Dlcp
 from tests.live.attacks import Forger
@@ -36,8 +36,8 @@ def lossy(monkeypatch):
     def begin(part):
         send, rng = DatagramSocket.send, random.Random(1)
 
-        def lose(self, buffers, tos, address):
-            return rng.random() < part or send(self, buffers, tos, address)
+        def lose(self, datagram, tos, address):
+            return rng.random() < part or send(self, datagram, tos, address)
 
         monkeypatch.setattr(DatagramSocket, "send", lose)
 
@@ -188,9 +188,9 @@ def test_a_message_that_makes_no_sense_drops_its_sender():
         await tell(puppet, start(message))
         header = Packet(Channel.DATA, 1, 1, 0, 0, 0.0).header()
         payload = message.encode()[len(message.header) :]
-        key = Key(Sort.PACKET, puppet.outgoing[Channel.DATA].derived(b"packets"))
+        key = Key(Sort.PACKET, puppet.outgoing[Channel.DATA].key)
         stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        stranger.sendto(key.seal(header, (payload,)) + payload, victim._datagrams.socket._socket.getsockname())
+        stranger.sendto(key.seal(header, (payload,)), victim._datagrams.socket._socket.getsockname())
 
     assert "no message of this run: indices are not increasing" in misbehaviour(errs)
 
@@ -243,15 +243,13 @@ async def test_marks_of_congested_links_are_told():
         datagrams.bind(victim._sessions[1]._lanes[Channel.DATA].address)
         datagrams.setblocking(False)
         await tell(puppet, start())
-        key, back = (
-            Key(sort, puppet.outgoing[Channel.DATA].derived(purpose))
-            for sort, purpose in ((Sort.PACKET, b"packets"), (Sort.FEEDBACK, b"feedback"))
-        )
+        connection = puppet.outgoing[Channel.DATA]
+        key, back = Key(Sort.PACKET, connection.key), Key(Sort.FEEDBACK, connection.peer_key)
         payload = bytes(PAYLOAD)
         for number, ecn in enumerate([2, 3, 2, 3]):
             datagrams.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 3 << 2 | ecn)
             header = Packet(Channel.DATA, 1, 1, number, number, 5.0 + number).header()
-            datagrams.sendto(key.seal(header, (payload,)) + payload, victim._datagrams.socket._socket.getsockname())
+            datagrams.sendto(key.seal(header, (payload,)), victim._datagrams.socket._socket.getsockname())
         found = None
         while found is None or found.received < 4:
             data = await asyncio.get_running_loop().sock_recv(datagrams, 2000)

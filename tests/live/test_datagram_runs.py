@@ -23,7 +23,7 @@ def lossy(monkeypatch):
     monkeypatch.setattr(
         DatagramSocket,
         "send",
-        lambda self, buffers, tos, address: rng.random() < 0.1 or send(self, buffers, tos, address),
+        lambda self, datagram, tos, address: rng.random() < 0.1 or send(self, datagram, tos, address),
     )
 
 

@@ -1,7 +1,7 @@
 """Datagrams: what is sent comes back; whatever else comes is lost, and says nothing."""
 
-import hashlib
-
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,14 +17,10 @@ feedback = st.builds(Feedback, st.sampled_from(Channel), *[numbers] * 5, seconds
 payloads = st.lists(st.binary(max_size=PAYLOAD // 2), max_size=2)
 
 
-def whole(key: Key, header: bytes, payload=()) -> bytes:
-    return key.seal(header, payload) + b"".join(payload)
-
-
 @given(packets, payloads)
 def test_packets_come_back(packet, payload):
     key = Key(Sort.PACKET, KEY)
-    data = whole(key, packet.header(), payload)
+    data = key.seal(packet.header(), payload)
     assert len(data) == 32 + 16 + sum(map(len, payload))
     assert data[:ORIGIN_BYTES] == origin(Sort.PACKET, Channel(packet.channel), packet.sender)
     assert key.opened(memoryview(data)) == b"".join(payload)
@@ -34,24 +30,37 @@ def test_packets_come_back(packet, payload):
 @given(feedback)
 def test_feedback_comes_back(told):
     key = Key(Sort.FEEDBACK, KEY)
-    data = whole(key, told.header())
+    data = key.seal(told.header())
     assert data[:ORIGIN_BYTES] == origin(Sort.FEEDBACK, Channel(told.channel), told.sender)
     assert key.opened(memoryview(data)) == b""
     assert Feedback.parse(data) == told
 
 
 @given(packets, st.binary(max_size=PAYLOAD))
-def test_the_tag_is_keyed_blake2b_of_header_and_payload(packet, payload):
+def test_a_packet_is_a_header_and_what_aes_gcm_makes_of_the_payload(packet, payload):
     header = packet.header()
-    tag = hashlib.blake2b(header + payload, key=KEY, digest_size=16).digest()
-    assert Key(Sort.PACKET, KEY).seal(header, (payload,)) == header + tag
+    sealed = Key(Sort.PACKET, KEY).seal(header, (payload,))
+    assert sealed == header + AESGCM(KEY).encrypt(header[12:24], payload, header)
+
+
+@given(packets, numbers)
+def test_no_nonce_is_used_twice(packet, another):
+    """A resent packet has a send number of its own."""
+    packet = packet._replace(number=min(packet.number, 2**32 - 2))
+    key = Key(Sort.PACKET, KEY)
+    key.seal(packet.header(), (b"entries",))
+    with pytest.raises(RuntimeError, match="nonce"):
+        key.seal(packet._replace(packet=another).header(), (b"others",))
+    key.seal(packet._replace(number=packet.number + 1).header(), (b"others",))
+    with pytest.raises(RuntimeError, match="nonce"):
+        key.seal(packet.header(), (b"entries",))
 
 
 @settings(max_examples=100)
 @given(packets, payloads, st.data())
 def test_nothing_about_a_packet_can_change(packet, payload, data):
     key = Key(Sort.PACKET, KEY)
-    damaged = bytearray(whole(key, packet.header(), payload))
+    damaged = bytearray(key.seal(packet.header(), payload))
     match data.draw(st.sampled_from(["bit", "cut", "more"])):
         case "bit":
             bit = data.draw(st.integers(0, 8 * len(damaged) - 1))
@@ -70,7 +79,7 @@ def test_noise_is_refused(sort, noise):
 
 @given(packets)
 def test_what_another_key_has_sealed_is_refused(packet):
-    data = whole(Key(Sort.PACKET, b"another key"), packet.header(), (b"entries",))
+    data = Key(Sort.PACKET, b"a" * 32).seal(packet.header(), (b"entries",))
     assert Key(Sort.PACKET, KEY).opened(memoryview(data)) is None
 
 

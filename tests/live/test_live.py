@@ -1,5 +1,6 @@
 """Whole runs of real processes: against the simulator, and with nodes that die. Nothing is left behind."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,13 +17,14 @@ from dlion_sim.live.coordinate import run_locally
 from dlion_sim.live.gathering import gather, part_folder
 from dlion_sim.live.node_config import NodeConfig, Timeouts
 from dlion_sim.live.nodes import Nodes, on_loopback
+from dlion_sim.live.private_file import write_secret
 from dlion_sim.live.run_nodes import RunNodes
-from dlion_sim.live.secret import write_secret
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
 from dlion_sim.simulation import simulate
 from tests import command
-from tests.live.mesh import free_addresses, listeners
+from tests.live.mesh import free_addresses, identity_of, listeners
+from tests.pages import ROOT, blocks
 from tests.simulation.scenarios import digits
 
 CLOUD, TWO = ({"clouds": [{"name": "a", "workers": [{"count": count, "compute": "100 cores"}]}]} for count in (3, 2))
@@ -221,7 +223,7 @@ def test_a_request_to_end_after_the_run_has_ended_loses_nothing(folder, monkeypa
     monkeypatch.setattr(node, "_evaluate", asked_meanwhile)
     (listener,), addresses = listeners(1)
     alone = scenario("iterations=3", system="baseline", cluster={"clouds": [{"name": "a", "workers": [{}]}]})
-    part = node.run_node(alone, NodeConfig(0, addresses, b"x" * 32, folder, listen=listener, paced=False))
+    part = node.run_node(alone, NodeConfig(0, addresses, identity_of(0), folder, listen=listener, paced=False))
     assert part.summary["status"] == "completed"
     assert len(part.evaluations()) > 0
 
@@ -245,16 +247,33 @@ def test_a_node_that_cannot_start_ends_the_run_before_it_begins(folder, dlion, c
     assert Run.open(folder / "run").manifest["status"] == "failed"
 
 
-def test_two_nodes_by_hand(folder, dlion):
-    Path("small.yaml").write_text(dump(scenario("iterations=1000", system="baseline", cluster=TWO)))
+def by_secret(folder):
+    """The options of two nodes with a common secret."""
     write_secret(folder / "secret")
+    return [["--secret-file=secret"]] * 2
+
+
+def by_certificates(folder):
+    """Those of two nodes with certificates, made as the page says."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl")
+    (commands,) = blocks(ROOT / "docs" / "live.md", "bash")
+    subprocess.run(["bash", "-ec", commands], check=True, capture_output=True, cwd=folder)
+    return [["--ca=ca.pem", f"--certificate=node-{rank}.pem", f"--key=node-{rank}.key"] for rank in (0, 1)]
+
+
+@pytest.mark.parametrize("identities", [by_secret, by_certificates])
+def test_two_nodes_by_hand(folder, dlion, identities):
+    Path("small.yaml").write_text(dump(scenario("iterations=1000", system="baseline", cluster=TWO)))
     addresses = free_addresses(2)
-    arguments = ["small.yaml", "--peers", ",".join(map(str, addresses)), "--secret-file", "secret"]
+    arguments = ["small.yaml", "--peers", ",".join(map(str, addresses))]
     options = ["--set", "iterations=10", "--no-pacing", "--output", str(folder / "parts")]
     command = [sys.executable, "-m", "dlion_sim", "node", *arguments, *options]
     nodes = [
-        subprocess.Popen([*command, f"--rank={rank}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for rank in (0, 1)
+        subprocess.Popen(
+            [*command, f"--rank={rank}", *identity], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for rank, identity in enumerate(identities(folder))
     ]
     for rank, process in enumerate(nodes):
         output, errors = process.communicate(timeout=180)
@@ -275,6 +294,7 @@ def test_two_nodes_by_hand(folder, dlion):
         (["--secret-file=none"], ["none", "No such file"]),
         (["--secret-file=open"], ["open", "chmod 600"]),
         (["--secret-file=short"], ["short", "5 bytes", "16 or more"]),
+        (["--ca=ca.pem"], ["--secret-file", "does not go with --ca"]),
         (["--delays=0,1 s"], ["--delays", "2 delays", "one for each"]),
         (["--delays=0,x,0"], ["--delays", "'x' is not a duration"]),
         (["--start-within=0.3"], ["could not start within 0.3 s", "node 1 at 127.0.0.1:", "was not reached"]),
@@ -295,6 +315,22 @@ def test_invalid_options_are_one_line(dlion, capsys, arguments, words):
     assert line.startswith("dlion: ")
     assert all(word in line for word in words), line
     assert not Path("parts/rank-0").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], ["--secret-file: is missing", "or else --ca, --certificate and --key"]),
+        (["--ca=ca.pem", "--key=key"], ["--certificate: is missing"]),
+        (["--ca=none", "--certificate=none", "--key=none"], ["none: cannot be read: No such file"]),
+    ],
+    ids=["nothing", "a part", "no files"],
+)
+def test_a_node_needs_a_secret_or_certificates(folder, dlion, capsys, given, words):
+    Path("small.yaml").write_text(dump(scenario("iterations=10")))
+    assert dlion("node", "small.yaml", "--rank=0", "--peers=127.0.0.1:1", "--output=parts", *given) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(word in line for word in words), line
 
 
 def test_nodes_leave_and_return_as_the_scenario_says(folder, dlion, capfd):

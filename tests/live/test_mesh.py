@@ -6,13 +6,12 @@ import socket
 import struct
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from dlion_sim.live.connection import WEIGHTS_TOS
-from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, head
+from dlion_sim.live.connection import WEIGHTS_TOS, frame_bytes
+from dlion_sim.live.frames import Kind, Payload, head
 from dlion_sim.live.link_timing import Meter
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
@@ -23,7 +22,11 @@ SOME = Message(0, Contribution(4, 32, 1.0), (torch.tensor([1, 7], dtype=torch.in
 NONE = Message(0, Contribution(5, 32, 1.0), (torch.tensor([], dtype=torch.int32), torch.tensor([])))
 ASK = Message(0, WeightsRequest())
 NONSENSE = Contribution(2**40, 32)
-LONG = SimpleNamespace(length=2**32 - 1, crc=0)
+PROBES = 4 * frame_bytes(Payload((bytes(8192),)))
+
+
+def on_the_wire(message: Message) -> int:
+    return frame_bytes(Payload(message.buffers))
 
 
 async def test_messages_arrive_in_order_and_as_they_were():
@@ -88,8 +91,8 @@ async def test_weights_go_over_a_connection_of_their_own_and_tell_nothing_of_the
         assert [message for _, message in inbox.sendings] == [WHOLE]
         assert [message for _, message, _ in inbox.timings] == [WHOLE]
         carried = {channel: len(connection.socket.recv(1 << 20)) for channel, connection in puppet.incoming.items()}
-        assert carried[Channel.WEIGHTS] == 2 * (weights.size + HEAD_BYTES)
-        assert carried[Channel.DATA] == WHOLE.size + HEAD_BYTES + 4 * (HEAD_BYTES + 8192)
+        assert carried[Channel.WEIGHTS] == 2 * on_the_wire(weights)
+        assert carried[Channel.DATA] == on_the_wire(WHOLE) + PROBES
         marks = {
             channel: outbox._connection.socket.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
             for channel, outbox in victim._sessions[1]._outboxes.items()
@@ -156,14 +159,12 @@ async def test_the_time_that_a_message_takes_is_that_of_its_receiver():
 )
 async def test_a_short_first_message_is_followed_by_probes(first, probed):
     """The peer takes it for nothing: see `mesh`, where it is sent, too."""
-    probe = 4 * (HEAD_BYTES + 8192) if probed else 0
+    carried = on_the_wire(first) + on_the_wire(SOME) + (PROBES if probed else 0)
     async with victim_of_puppet(parameters=9000) as (victim, inbox, puppet):
         for message in (first, SOME):
             victim.send(1, message)
         await until(lambda: len(inbox.timings) == 2)
-        assert (
-            len(puppet.incoming[Channel.DATA].socket.recv(1 << 20)) == first.size + SOME.size + 2 * HEAD_BYTES + probe
-        )
+        assert len(puppet.incoming[Channel.DATA].socket.recv(1 << 20)) == carried
 
 
 def misbehaviour(of):
@@ -211,25 +212,27 @@ def test_a_peer_that_sends_garbage_is_dropped(channel):
     async def raves(puppet):
         puppet.outgoing[channel].socket.send(b"x" * 100)
 
-    assert "no frame" in misbehaviour(raves)
+    assert "speaks no TLS of this run (wrong version number)" in misbehaviour(raves)
 
 
 def test_a_peer_that_announces_too_much_is_dropped():
     async def boasts(puppet):
         connection = puppet.outgoing[Channel.DATA]
-        connection.socket.send(head(Kind.MESSAGE, LONG, connection._sent))
+        await connection.write((head(Kind.MESSAGE, 2**32 - 1),), None)
 
     assert "announced 4294967295 bytes" in misbehaviour(boasts)
 
 
-async def test_a_replayed_frame_is_refused():
+async def test_a_replayed_record_is_refused():
     async with victim_of_puppet() as (_, inbox, puppet):
-        frame = head(Kind.DONE, Payload(), puppet.outgoing[Channel.CONTROL]._sent)
-        puppet.outgoing[Channel.CONTROL].socket.send(frame)
+        connection = puppet.outgoing[Channel.CONTROL]
+        connection._tls.write(head(Kind.DONE, 0))
+        record = connection._outgoing.read()
+        connection.socket.send(record)
         await until(lambda: inbox.news)
-        puppet.outgoing[Channel.CONTROL].socket.send(frame)
+        connection.socket.send(record)
         await until(lambda: inbox.losses)
-        assert "out of order" in inbox.losses[1]
+        assert "bad record mac" in inbox.losses[1]
         assert inbox.news == [(Kind.DONE, 1)]
 
 
@@ -242,7 +245,7 @@ async def test_a_replayed_frame_is_refused():
         (Kind.MESSAGE, Message(1, Weights(1), (torch.zeros(P + 1),)).encode(), "no message of this run"),
         (Kind.READY, b"", "news of nobody"),
         (Kind.GONE, struct.pack("<I", 2), "news of nobody"),
-        (Kind.CHALLENGE, b"", "CHALLENGE out of place"),
+        (Kind.HELLO, b"", "HELLO out of place"),
     ],
 )
 def test_a_peer_that_sends_invalid_frames_is_dropped(kind, payload, reason):

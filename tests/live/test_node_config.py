@@ -9,6 +9,7 @@ from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.live.connection import Address
 from dlion_sim.live.node_config import NodeConfig
+from tests.live.mesh import identity_of
 from tests.simulation.scenarios import digits
 
 
@@ -16,7 +17,7 @@ def test_a_run_that_might_never_end_is_refused():
     dead = {"steps": {"0 s": "8 cores", "1 s": "0 cores"}}
     cluster = {"clouds": [{"name": "a", "workers": [{}, {"compute": dead}]}]}
     setting = Setting.of(digits(cluster=cluster, duration=None, iterations=5))
-    config = NodeConfig(0, [Address("a", 1), Address("b", 2)], b"", Path())
+    config = NodeConfig(0, [Address("a", 1), Address("b", 2)], identity_of(0), Path())
     with pytest.raises(InputError, match="the cores of a/1 are gone for good"):
         config.check(setting)
     replace(config, paced=False).check(setting)

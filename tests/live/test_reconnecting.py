@@ -2,19 +2,19 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 
-from dlion_sim.live.connection import Connection, connected, listen
-from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head
-from dlion_sim.live.handshake import Acceptor, Connector, Ends, Standing
+from dlion_sim.live.connection import connected, listen
+from dlion_sim.live.frames import Kind, PeerError, head
+from dlion_sim.live.handshake import Ends, Standing
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Channel, Message
-from tests.live.mesh import OURS, QUICK, Inbox, introduce, listeners, until
+from tests.live.mesh import QUICK, Inbox, credentials_of, introduce, listeners, until
+from tests.live.wire import relay_to
 
 ASK = WeightsRequest()
 AGAIN = Standing(b"again...", joins=True)
@@ -33,7 +33,7 @@ class Node(Inbox):
         self.began = None if joins else asyncio.get_running_loop().time() - 100.0
         peers = [peer for peer in range(len(addresses)) if peer != rank]
         listener = listener or listen(addresses[rank])
-        self.rendezvous = Rendezvous(rank, peers, addresses, listener, OURS, QUICK, joins=joins)
+        self.rendezvous = Rendezvous(rank, peers, addresses, listener, credentials_of(rank), QUICK, joins=joins)
         self.participants = len(addresses)
 
     @property
@@ -195,9 +195,8 @@ async def test_nobody_begins_a_run_that_is_under_way_without_joining_it():
 async def test_a_node_is_replaced_only_by_one_with_all_connections_and_the_secret(standing):
     """Of one that does not know the secret, or has but one connection, nobody hears."""
     async with nodes(2) as (made, addresses, _):
-        stranger = replace(OURS, secret=b"another secret..")
-        frame = head(Kind.PROOF, Payload((b"x" * 128,)), Seal()) + b"x" * 128
-        for data in (b"", b"noise", frame[: HEAD_BYTES + 5], frame):
+        stranger = credentials_of(1, secret=b"another secret..")
+        for data in (b"", b"noise", head(Kind.HELLO, 128) + b"x" * 128):
             connection = await connected(addresses[0])
             await asyncio.get_running_loop().sock_sendall(connection, data)
             connection.close()
@@ -212,14 +211,26 @@ async def test_a_node_is_replaced_only_by_one_with_all_connections_and_the_secre
         assert [node.found for node in made] == [[1], [0]]
 
 
-async def test_a_recorded_proof_replaces_no_node():
-    """What somebody has proved who wanted to join was for one challenge."""
-    async with nodes(2) as (made, addresses, _):
-        recorded = Connector(OURS, Ends(1, 0, Channel.DATA), AGAIN).proof(Acceptor(OURS, 0).challenge)
+async def test_another_nodes_certificate_replaces_no_node():
+    async with nodes(3) as (made, addresses, _):
+        credentials = credentials_of(2)
+        for count in range(1, 4):
+            with pytest.raises(PeerError, match="the connection"):
+                await introduce(addresses[0], Ends(1, 0, Channel.DATA), AGAIN, credentials)
+            assert made[0].rendezvous.refused == count
+        assert [node.found for node in made] == [[1, 2], [0, 2], [0, 1]]
+        assert not made[0].losses
+
+
+async def test_a_recorded_connection_replaces_no_node():
+    async with nodes(2) as (made, addresses, _), relay_to(addresses[0]) as wire:
+        with pytest.raises(PeerError, match="the connection"):  # a process whose run has not begun
+            await introduce(wire.address, Ends(1, 0, Channel.DATA))
+        refused = made[0].rendezvous.refused
         for count in range(1, 6):
-            connection = Connection(await connected(addresses[0]))
-            await connection.send(Kind.PROOF, Payload((recorded,)))
-            await until(lambda count=count: made[0].rendezvous.refused == count)
+            connection = await connected(addresses[0])
+            await asyncio.get_running_loop().sock_sendall(connection, wire.sent[0])
+            await until(lambda count=count: made[0].rendezvous.refused == refused + count)
             connection.close()
         assert [node.found for node in made] == [[1], [0]]
         assert not made[0].losses

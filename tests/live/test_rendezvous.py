@@ -1,22 +1,21 @@
 """How nodes meet: peers find each other, strangers get nowhere."""
 
 import asyncio
+import ssl
+import time
 import tracemalloc
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head
-from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
+from dlion_sim.live.connection import Connection, connected
+from dlion_sim.live.frames import Kind, Payload, PeerError, head
+from dlion_sim.live.handshake import LARGEST_PAYLOAD, Ends
 from dlion_sim.protocol.messages import Channel
-from tests.live.mesh import OURS, QUICK, STANDING, introduce, listeners, meet, rendezvous_of, until
-
-LONG = SimpleNamespace(length=2**32 - 1, crc=0)
-CHALLENGE_BYTES = HEAD_BYTES + 32
+from tests.live.mesh import QUICK, credentials_of, identity_of, introduce, listeners, meet, rendezvous_of, until
 
 
 def close(connections):
@@ -56,14 +55,18 @@ async def test_nodes_meet_in_any_order_of_start():
 @pytest.mark.parametrize("other", [{"secret": b"another secret.."}, {"run": b"s" * 32}], ids=["secret", "run"])
 async def test_nodes_of_different_secrets_or_runs_never_meet_and_report_why(other):
     sockets, addresses = listeners(2)
-    secrets = [OURS, replace(OURS, **other)]
+    both = [credentials_of(0), credentials_of(1, **other)]
     ours, theirs = (
         rendezvous_of(rank, addresses, listener, credentials=credentials)
-        for rank, (listener, credentials) in enumerate(zip(sockets, secrets, strict=True))
+        for rank, (listener, credentials) in enumerate(zip(sockets, both, strict=True))
     )
     tasks = [asyncio.create_task(meet(each)) for each in (ours, theirs)]
     await until(
-        lambda: ours.refused and theirs.refused and "same secret, scenario, version and code?" in str(ours.missing([1]))
+        lambda: (
+            ours.refused
+            and theirs.refused
+            and "same secret or CA, scenario, version and code?" in str(ours.missing([1]))
+        )
     )
     assert not any(task.done() for task in tasks)
     for task in tasks:
@@ -104,32 +107,34 @@ async def pester(address, data: bytes) -> bytes:
         writer.close()
 
 
-def proof(credentials: Credentials) -> bytes:
-    """A proof as somebody with these credentials made it for another connection."""
-    return Connector(credentials, Ends(1, 0, Channel.DATA), STANDING).proof(Acceptor(OURS, 0).challenge)
+def client_hello() -> bytes:
+    """What a node begins with."""
+    sent = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        identity_of(1).connecting(ssl.MemoryBIO(), sent, 0).do_handshake()
+    return sent.read()
 
 
-proofs = st.sampled_from([OURS, Credentials(b"another secret..", OURS.run)]).map(proof)
-frames = st.builds(
-    lambda kind, body, announced: head(kind, announced or Payload((body,)), Seal()) + body,
-    st.sampled_from(Kind),
-    st.binary(max_size=200) | proofs,
-    st.none() | st.builds(SimpleNamespace, length=st.integers(0, 2**32 - 1), crc=st.integers(0, 2**32 - 1)),
+CLIENT_HELLO = client_hello()
+plain = st.builds(lambda kind, body: head(kind, len(body)) + body, st.sampled_from(Kind), st.binary(max_size=200))
+truncated = st.integers(0, len(CLIENT_HELLO)).map(lambda length: CLIENT_HELLO[:length])
+continued = st.binary(max_size=200).map(lambda more: CLIENT_HELLO + more)
+damaged = st.integers(0, 8 * len(CLIENT_HELLO) - 1).map(
+    lambda bit: (int.from_bytes(CLIENT_HELLO) ^ 1 << bit).to_bytes(len(CLIENT_HELLO))
 )
-truncated = st.tuples(frames, st.floats(0, 1)).map(lambda pair: pair[0][: int(pair[1] * len(pair[0]))])
 
 
 @settings(max_examples=20)
-@given(st.lists(st.binary(max_size=300) | frames | truncated, min_size=100, max_size=100))
-def test_strangers_get_a_challenge_and_nothing_else(attempts):
-    """Noise, truncated frames, wrong lengths, other secrets, replays: no welcome, and the peers still meet."""
+@given(st.lists(st.binary(max_size=300) | plain | truncated | continued | damaged, min_size=100, max_size=100))
+def test_strangers_get_nowhere(attempts):
+    """Noise, plain frames, beginnings of TLS without an end: no welcome, and the peers still meet."""
 
     async def scenario():
         sockets, addresses = listeners(2)
         nodes = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
         waiting = asyncio.create_task(meet(nodes[0]))
         for answer in await asyncio.gather(*(pester(addresses[0], data) for data in attempts)):
-            assert len(answer) in (0, CHALLENGE_BYTES)
+            assert len(answer) < 2000  # an alert, or a certificate
         assert nodes[0].refused == len(attempts)
         for connections in await asyncio.gather(waiting, meet(nodes[1])):
             close(connections)
@@ -137,12 +142,62 @@ def test_strangers_get_a_challenge_and_nothing_else(attempts):
     asyncio.run(scenario())
 
 
-async def test_a_stranger_cannot_make_a_node_allocate():
-    async with alone() as (_, address):
+async def test_nobody_can_make_a_node_allocate():
+    """Neither a stranger, by the longest message of TLS, nor a node of the CA, before it has said who it is."""
+    async with alone() as (rendezvous, address):
+        nodes = [Connection(await connected(address), identity_of(1), 0) for _ in range(20)]
         tracemalloc.start()
-        await asyncio.gather(*(pester(address, head(Kind.PROOF, LONG, Seal())) for _ in range(20)))
+        await asyncio.gather(*(pester(address, b"\x16\x03\x01\x40\x00\x01\xff\xff\xff" + bytes(2**14)) for _ in nodes))
+        for each in nodes:
+            await each.shake_hands()
+            await each.write((head(Kind.HELLO, 2**32 - 1),), None)
+        await until(lambda: rendezvous.refused == 2 * len(nodes))
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
         tracemalloc.stop()
+        for each in nodes:
+            each.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"), [(Kind.HELLO, b""), (Kind.HELLO, b"x" * LARGEST_PAYLOAD), (Kind.MESSAGE, b"x"), (99, b"")]
+)
+async def test_the_right_certificate_does_not_let_in_what_makes_no_sense(kind, payload):
+    async with alone() as (rendezvous, address):
+        node = Connection(await connected(address), identity_of(1), 0)
+        await node.shake_hands()
+        await node.send(kind, Payload((payload,)))
+        with pytest.raises(PeerError, match="the connection"):
+            await node.read(limit=LARGEST_PAYLOAD)
+        assert rendezvous.refused == 1
+        node.close()
+
+
+async def drip(address) -> None:
+    """Begin TLS, a byte at a time, for ever."""
+    stranger = await connected(address)
+    with stranger, suppress(ConnectionError):
+        while True:
+            for byte in CLIENT_HELLO[:100]:
+                await asyncio.get_running_loop().sock_sendall(stranger, bytes([byte]))
+                await asyncio.sleep(0.01)
+
+
+async def test_slow_strangers_do_not_delay_others_and_are_disconnected():
+    sockets, addresses = listeners(2)
+    timeouts = replace(QUICK, handshake=2.0)
+    nodes = [rendezvous_of(rank, addresses, listener, timeouts=timeouts) for rank, listener in enumerate(sockets)]
+    waiting = asyncio.create_task(meet(nodes[0]))
+    slow = [asyncio.create_task(drip(addresses[0])) for _ in range(20)]
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    connections = await meet(nodes[1])
+    assert time.monotonic() - began < 1.5
+    assert nodes[0].refused == 0
+    close(connections)
+    close(await waiting)
+    for each in slow:
+        each.cancel()
+    await asyncio.wait(slow)
 
 
 async def test_silent_strangers_are_disconnected():

@@ -17,7 +17,7 @@ from dlion_sim.live.node import Outcome, take_part
 from dlion_sim.live.node_config import NodeConfig, Timeouts
 from dlion_sim.results import RunWriter
 from dlion_sim.scenario import Scenario, dump
-from tests.live.mesh import listeners
+from tests.live.mesh import identity_of, listeners
 
 QUICK = Timeouts(start=60)
 
@@ -93,7 +93,7 @@ class Together:
             self.sockets[rank].close()
             return None
         setting, member = self.setting, self.members[rank]
-        config = NodeConfig(rank, self.addresses, b"the run's secret", self.folder, timeouts=self.timeouts, joins=joins)
+        config = NodeConfig(rank, self.addresses, identity_of(rank), self.folder, timeouts=self.timeouts, joins=joins)
         writer = RunWriter.create(
             part_folder(self.folder, rank, incarnation),
             scenario_yaml=dump(setting.scenario),

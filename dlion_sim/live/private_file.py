@@ -1,4 +1,4 @@
-"""The file with a run's secret."""
+"""Files that nobody but their owner may read: a run's secret, and private keys."""
 
 from __future__ import annotations
 
@@ -12,15 +12,25 @@ from dlion_sim.errors import InputError
 _LEAST_BYTES = 16
 
 
-def read_secret(file: Path) -> bytes:
-    """The secret in a file that nobody but its owner may read. Raises InputError."""
+def read(file: Path) -> bytes:
+    """The content of a file. Raises InputError."""
     try:
-        mode = file.stat().st_mode
-        secret = file.read_bytes().strip()
+        return file.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=file) from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+
+
+def read_private(file: Path) -> bytes:
+    """The content of a file that nobody but its owner may read. Raises InputError."""
+    content = read(file)
+    if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InputError("is open to others than its owner", file=file, allowed=f"mode 600: chmod 600 {file}")
+    return content
+
+
+def read_secret(file: Path) -> bytes:
+    """The secret in a file that nobody but its owner may read. Raises InputError."""
+    secret = read_private(file).strip()
     if len(secret) < _LEAST_BYTES:
         raise InputError(f"holds a secret of {len(secret)} bytes", file=file, allowed=f"{_LEAST_BYTES} or more")
     return secret

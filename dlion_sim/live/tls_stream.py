@@ -1,0 +1,165 @@
+"""A stream of bytes over TLS 1.3 and TCP, under asyncio.
+
+Not asyncio's streams: they copy all data through further buffers, and cannot report when the last byte has left. A
+connection that ends without a farewell of TLS is no error here: frames tell whether it may end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import cast
+
+from dlion_sim.live.frames import PeerError
+from dlion_sim.live.identity import Identity, check_is
+from dlion_sim.protocol.messages import Buffer
+
+_UNSENT_BYTES = 128 * 1024
+"""The most unsent bytes of a connection in the kernel: more would only hide how full the link is."""
+_RECORD_BYTES = 2**14
+"""The most that TLS puts into a record."""
+_RECORD_OVERHEAD = 22
+"""A record's header, type and tag, in bytes (RFC 8446, 5.2)."""
+_AT_ONCE = 64 * 1024
+"""Bytes handed to or taken from the kernel at a time."""
+
+
+class PeerClosedError(PeerError):
+    """The connection has ended."""
+
+
+def stream_bytes(lengths: Iterable[int]) -> int:
+    """The bytes of TCP's stream that buffers of these lengths take."""
+    return sum(length + _RECORD_OVERHEAD * -(-length // _RECORD_BYTES) for length in lengths)
+
+
+class TlsStream:
+    """A stream over a connected socket, with the node `receiver`, or without one with the node that has connected.
+
+    `socket` is for measurements and for the options of packets.
+    """
+
+    def __init__(self, connected: socket.socket, identity: Identity, receiver: int | None = None) -> None:
+        self.socket = connected
+        connected.setblocking(False)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        """Encrypted bytes."""
+        if receiver is None:
+            self._tls = identity.accepting(self._incoming, self._outgoing)
+        else:
+            self._tls = identity.connecting(self._incoming, self._outgoing, receiver)
+
+    async def shake_hands(self) -> None:
+        """Find out whether the other end is a node of the CA. Raises PeerError."""
+        while True:
+            try:
+                self._tls.do_handshake()
+                await self._flush(None)
+                return
+            except ssl.SSLWantReadError:
+                await self._flush(None)
+                await self._receive(None)
+            except ssl.SSLError as error:
+                with suppress(OSError):
+                    self.socket.send(self._outgoing.read())  # says why
+                raise PeerError(_reason(error)) from None
+
+    def check_is(self, rank: int) -> None:
+        """Raise PeerError unless that node is at the other end."""
+        check_is(rank, self._tls.getpeercert())
+
+    async def write(self, buffers: Iterable[Buffer], timeout: float | None) -> None:
+        """Send the buffers, of which at least a byte must leave every `timeout` seconds. Raises PeerError."""
+        for buffer in buffers:
+            view = memoryview(buffer)
+            while view:
+                view = view[self._tls.write(view) :]  # a record
+                if self._outgoing.pending >= _AT_ONCE:
+                    await self._flush(timeout)
+        await self._flush(timeout)
+
+    async def fill(self, view: memoryview, timeout: float | None) -> None:
+        """Receive as many bytes, of which at least one must arrive every `timeout` seconds. Raises PeerError."""
+        while view:
+            try:
+                count = cast(int, self._tls.read(len(view), view))  # at most a record
+            except ssl.SSLWantReadError:
+                await self._receive(timeout)
+                continue
+            except ssl.SSLError as error:
+                raise PeerError(_reason(error)) from None
+            if not count:
+                raise PeerClosedError("closed the connection")
+            view = view[count:]
+
+    async def all_left(self, *, timeout: float) -> None:
+        """Wait until the last byte has left the kernel's buffers for the network. Raises PeerError."""
+        option = socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT
+        with _errors_of_peer("took nothing for too long"):
+            # A socket counts as writable while it holds fewer unsent bytes than this.
+            self.socket.setsockopt(*option, 1)
+            async with asyncio.timeout(timeout):
+                await self._writable()
+            self.socket.setsockopt(*option, _UNSENT_BYTES)
+
+    def end(self) -> None:
+        """End it in both directions, which its readers and writers notice. Closing it is still the owner's part."""
+        with suppress(OSError):  # It may have ended already.
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Release the socket."""
+        self.socket.close()
+
+    async def _flush(self, timeout: float | None) -> None:
+        """Send what is encrypted."""
+        view = memoryview(self._outgoing.read())
+        with _errors_of_peer("took nothing for too long"):
+            while view:
+                try:
+                    view = view[self.socket.send(view) :]
+                except BlockingIOError:
+                    async with asyncio.timeout(timeout):
+                        await self._writable()
+
+    async def _receive(self, timeout: float | None) -> None:
+        """Wait for encrypted bytes."""
+        with _errors_of_peer("was silent for too long"):
+            async with asyncio.timeout(timeout):
+                data = await asyncio.get_running_loop().sock_recv(self.socket, _AT_ONCE)
+        if not data:
+            raise PeerClosedError("closed the connection")
+        self._incoming.write(data)
+
+    async def _writable(self) -> None:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        loop.add_writer(self.socket, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_writer(self.socket)
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """What a peer has done, by an error of TLS."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"has no certificate of the run: {error.verify_message}"
+    reason = (error.reason or "unknown error").lower().replace("_", " ")
+    return f"refused the connection ({reason})" if "alert" in reason else f"speaks no TLS of this run ({reason})"
+
+
+@contextmanager
+def _errors_of_peer(too_slow: str) -> Iterator[None]:
+    """Turn errors in the block into those of the peer; `too_slow` is the one of a timeout."""
+    try:
+        yield
+    except TimeoutError:
+        raise PeerError(too_slow) from None
+    except OSError as error:
+        raise PeerClosedError(f"broke the connection ({error.strerror})") from None
