@@ -1,4 +1,4 @@
-"""Top-k with error feedback, whose density follows what is left over and what links carry."""
+"""Top-k with error feedback, whose density follows what links carry."""
 
 from __future__ import annotations
 
@@ -12,22 +12,14 @@ from dlion_sim.protocol.exchange.compressed import Density, TopKExchange, larges
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import SPARSE_ENTRY_BYTES, LocalGradient, Outgoing
 
-_SMOOTHING = 0.1
-"""Weight of the last gradient in the mean of squared norms."""
-_UTILIZATION = 0.5
-"""Largest part of a link's capacity that is used: beyond it messages wait for earlier ones, and updates come late."""
-
 
 @register("exchange", "adaptive_top_k")
 class AdaptiveTopKExchange(TopKExchange):
-    """The largest entries, as many as bound what repeats in what is left over (dlion_sim's).
+    """The largest entries, as many as take `link_share` of an iteration on the slowest link (dlion_sim's).
 
-    Of gradients of squared norm g^2 that are independent of each other, entries of a mean age a leave a residual of
-    squared norm I = a g^2; a part of squared norm b^2 that all gradients share adds b^2 a^2. Of skewed data, peers lack
-    it, which error feedback delays and then applies at once (Karimireddy et al., ICML'19). In a residual of
-    squared norm R it is q = (R - I) / I = b^2 a / g^2 times the rest. It is `repeated` times the rest at the age
-    a `repeated` / q, and so with half the inverse of that as density. No more is sent than half of what a link carries
-    while a gradient is computed. Sahu et al. (NeurIPS'21) bound the residual, too.
+    What is left over, and so the error of late updates, grows with the inverse of the density (Karimireddy et al.,
+    ICML'19): more entries are better, as long as they arrive in time. With a share s of a link in use, each
+    message waits for s / (2 (1 - s)) others on average (M/D/1): half a one at 0.5, and ever more beyond.
     """
 
     class Parameters(TopKExchange.Parameters):
@@ -35,14 +27,8 @@ class AdaptiveTopKExchange(TopKExchange):
 
         density: Density = Field(0.0003, description="Smallest part of all entries that is sent.")
         most: Density = Field(0.01, description="Largest part of all entries that is sent.")
-        repeated: float = Field(
-            4.0, gt=0, description="Squared norm of what repeats in the residual, as a multiple of the rest's."
-        )
         link_share: float = Field(
-            0.05,
-            gt=0,
-            le=1,
-            description="Part of the slowest link's capacity that is used in any case, up to `most`.",
+            0.5, gt=0, le=1, description="Part of what the slowest link carries while a gradient is computed."
         )
         budget: float | None = Field(
             None,
@@ -54,42 +40,21 @@ class AdaptiveTopKExchange(TopKExchange):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._squared_norm: float | None = None
-        self._independent = 0.0
-        """Squared norm that the residual would have if gradients were independent of each other."""
         self._allowed, self._time = math.inf if parameters.budget is None else 0.0, 0.0
         """Entries that the budget has left at that time."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        squared, mean = float(own.gradient.square().sum()), self._squared_norm
-        self._squared_norm = squared if mean is None else mean + _SMOOTHING * (squared - mean)
-        self._independent += squared
         self._allowed += (self.parameters.budget or 0.0) / SPARSE_ENTRY_BYTES * (own.time - self._time)
         self._time = own.time
         return super().outgoing(own)
 
     def _choose(self, count: int) -> Tensor:
-        chosen, links, size = self.parameters, self.setup.links, self._residual.numel()
-        allowed = max(1.0, self._allowed)
-        count = int(min(count, allowed))
+        chosen, links = self.parameters, self.setup.links
         carried = min(links.carried(links.peers), default=0.0) / SPARSE_ENTRY_BYTES
-        most = max(count, int(min(round(chosen.most * size), _UTILIZATION * carried, allowed)))
-        least = min(most, max(count, round(chosen.link_share * carried)))
-        whole = float(self._residual.square().sum())
-        density = self._density(whole - self._independent)
-        used = max(least, min(most, round(density * size)))
-        indices = largest(self._residual, used)
-        if whole > 0:
-            self._independent *= 1 - float(self._residual.index_select(0, indices).square().sum()) / whole
-        self._allowed -= used
-        return indices
-
-    def _density(self, repeated: float) -> float:
-        """The density at which the residual's repeated part, now of that squared norm, is as large as it may be."""
-        if repeated <= 0 or self._independent <= 0:
-            return 0.0
-        ratio = repeated / self._independent
-        return min(1.0, ratio / self.parameters.repeated * (self._squared_norm or 0.0) / (2 * self._independent))
+        most = min(round(chosen.most * self._residual.numel()), round(chosen.link_share * carried))
+        count = int(min(max(count, most), max(1.0, self._allowed)))
+        self._allowed -= count
+        return largest(self._residual, count)
 
 
 # The best of what was composed, by validation accuracy in environments other than those that it is tested in.
