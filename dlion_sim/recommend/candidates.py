@@ -23,7 +23,6 @@ SYSTEMS = ("dlion", "dlion_sparse", "ring_allreduce", "local_sgd", "diloco")
 all-reduce, periodic averaging, and outer optimization."""
 KEY_PARAMETERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "dlion": ("exchange.n_min", (0.85, 10)),
-    "dlion_sparse": ("exchange.density", (0.0003, 0.01)),
     "gaia": ("exchange.threshold", (0.01, 0.1)),
     "local_sgd": ("exchange.period", (4, 16)),
     "diloco": ("exchange.period", (20, 100)),
