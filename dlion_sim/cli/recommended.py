@@ -117,6 +117,8 @@ def _quantity(each: Mapping[str, Any], what: str, written: Callable[[float], str
 
 
 def _lines(study: Study, content: Mapping[str, Any]) -> Iterator[str]:
+    if study.proposal:
+        yield study.proposal
     yield content["summary"]
     if winner := content["winner"]:
         yield content["confidence"]["summary"]

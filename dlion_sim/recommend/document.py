@@ -34,6 +34,7 @@ def document(study: Study) -> dict[str, Any]:
         "target": {
             "metric": race.observed[known[0].candidate.name].run.metric.name if known else None,
             "value": study.target,
+            "proposed": study.proposal,
             "evaluated_on": "validation",
             "held_out": study.held_out_share or study.scenario.workload.validation,
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -10,16 +11,20 @@ from pathlib import Path
 from typing import Literal
 
 from dlion_sim.errors import InputError
+from dlion_sim.metric import ACCURACY
 from dlion_sim.recommend.candidates import VALIDATION, Candidate, Choices, Refused, candidates
 from dlion_sim.recommend.effort import Effort, fitted, read_effort, write_effort
 from dlion_sim.recommend.goal import Goal, own_goal
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import options
+from dlion_sim.recommend.pilot import NEEDED, pilot, target_of
 from dlion_sim.recommend.race import FINALISTS, Race, Start
 from dlion_sim.recommend.sensitivity import Counterfactual, counterfactuals
 from dlion_sim.results import FolderLock
+from dlion_sim.results.numbers import duration, of_metric
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
 from dlion_sim.scenario import DURATION, Scenario, from_data
+from dlion_sim.scenario.overrides import overridden
 from dlion_sim.sweep import Base, Estimate, Found, Job, Point, State, check, estimate, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
@@ -45,18 +50,6 @@ def scenario_of(base: Base, *, own: bool = False) -> Scenario:
     return from_data(data, folder=base.file.parent)
 
 
-def target_of(scenario: Scenario) -> float:
-    """The target's value. Raises InputError without one."""
-    target = scenario.target if scenario.target_accuracy is None else scenario.target_accuracy
-    if target is None:
-        raise InputError(
-            "there is no target",
-            path="target_accuracy",
-            allowed="`target_accuracy`, e.g. 80, or one in the scenario",
-        )
-    return target
-
-
 class Study:
     """A goal, its candidates, and the folder of their runs."""
 
@@ -65,7 +58,8 @@ class Study:
 
         Without a goal, that on the scenario's own machines is the fastest within its duration.
 
-        Raises InputError if the scenario is invalid or has no target, or if there is no candidate.
+        Without a target on the scenario's own machines, one is proposed in `run`. Raises InputError if the scenario is
+        invalid, machines are rented without a target, or there is no candidate.
         """
         self.base = base
         self.is_own = choices.catalog is None
@@ -73,7 +67,13 @@ class Study:
         self.goal = goal = own_goal(scenario, goal) if self.is_own or goal is None else goal
         self.seeds = seeds
         self.output = output
-        self.target = target_of(scenario)
+        target = scenario.target if scenario.target_accuracy is None else scenario.target_accuracy
+        if target is None and not self.is_own:
+            raise InputError("there is no target", path="target_accuracy", allowed=NEEDED)
+        self.target = math.nan if target is None else target
+        """NaN until it is proposed."""
+        self.proposal: str | None = None
+        """Where the target is from, if it was proposed."""
         found, self.refused = candidates(base, scenario, choices)
         free = [each for each in found if goal.budget is not None and not each.per_hour]
         self.refused += [Refused(each.name, _FREE) for each in free]
@@ -85,6 +85,8 @@ class Study:
         """What was left out to fit into a wall time."""
         self.counterfactuals: list[Counterfactual] = []
         """Of the winner, once known."""
+        bound = goal.max_seconds(found[0].per_hour)
+        self._pilot = pilot(base, scenario, bound) if target is None else None
 
     @property
     def held_out_share(self) -> float | None:
@@ -115,8 +117,8 @@ class Study:
         chosen = read_effort(self.output, self.candidates, self.seeds, seconds)
         if chosen is None:
             per_run = self.takes(jobs, device, most=3, watch=1.0).high / len(self.candidates)
-            changes = len(counterfactuals(self.scenario, self.candidates[0], 0.0))
-            chosen = fitted(self.candidates, self.seeds, changes, max(per_run, 1e-6), seconds)
+            others = len(counterfactuals(self.scenario, self.candidates[0], 0.0)) + (self._pilot is not None)
+            chosen = fitted(self.candidates, self.seeds, others, max(per_run, 1e-6), seconds)
         self.effort = chosen
         self.seeds = self.race.seeds = chosen.seeds
         self.candidates = self.race.candidates = [each for each in self.candidates if each.name in chosen.candidates]
@@ -131,6 +133,8 @@ class Study:
         if self.effort:
             self.output.mkdir(parents=True, exist_ok=True)
             write_effort(self.output, self.effort)
+        if self._pilot and not self._propose(self._pilot, execute, device):
+            return False
         for rung in self.race.rungs():
             if not self._execute(execute, rung.title, rung.starts, device):
                 return False
@@ -141,6 +145,22 @@ class Study:
         if is_done:
             self._remove_checkpoints()
         return is_done
+
+    def _propose(self, pilot: Point, execute: Execute, device: Device) -> bool:
+        """Run the scenario up to the bound, and let what it reaches be the target."""
+        if survey([pilot], self.output)[pilot.name].state is not State.DONE and not execute(
+            "pilot", [Job.of(pilot, self.output, device)]
+        ):
+            return False
+        run = survey([pilot], self.output)[pilot.name].run
+        assert run is not None
+        self.target = target = target_of(run)
+        path = "target_accuracy" if run.metric == ACCURACY else "target"
+        self.base = Base(self.base.file, overridden(self.base.data, [f"{path}={target}"]))
+        self.scenario = scenario_of(self.base, own=True)
+        reached = f"{run.manifest['system']} in {duration(float(run.outcome['virtual_seconds']))}"
+        self.proposal = f"no target was given: proposed is {of_metric(target, run.metric)}, which {reached} reaches"
+        return True
 
     def _what_if(self, execute: Execute, device: Device) -> bool:
         """Simulate the counterfactuals of the winner."""

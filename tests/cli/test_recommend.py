@@ -169,7 +169,6 @@ def test_own_machines_need_no_bound_and_no_prices(capsys, monkeypatch, here):
         (["--effort", "soon"], "--effort: 'soon' is not a duration"),
         (["--effort", "5min", "--executor", "ray"], "--effort: is estimated on this machine only"),
         (["--budget", "2"], "--budget: the machines have no prices; allowed: --deadline 6h"),
-        (["--set", "target_accuracy=null"], "there is no target"),
     ],
 )
 def test_what_own_machines_lack_is_one_line(capsys, monkeypatch, here, arguments, words):

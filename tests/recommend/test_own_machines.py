@@ -6,8 +6,11 @@ import math
 import pytest
 
 from dlion_sim.errors import InputError
+from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.recommend import SYSTEMS, Choices, Goal, Study, write_recommendation
+from dlion_sim.recommend.pilot import proposed
 from dlion_sim.recommend.sensitivity import counterfactuals
+from dlion_sim.results import Run
 from dlion_sim.scenario import load
 from dlion_sim.sweep import Base
 from dlion_sim.yaml_text import read_file
@@ -33,7 +36,7 @@ def test_candidates_are_systems_and_learning_rates_on_the_machines_of_the_scenar
     study = own_study(tmp_path, systems=())
     assert {each.labels["system"] for each in study.candidates} == {*SYSTEMS}
     assert {each.labels["learning_rate"] for each in study.candidates} == {"0.0125", "0.05", "0.2"}
-    assert len(study.candidates) == 9 * 3
+    assert len(study.candidates) == 8 * 3
     first = study.candidates[0]
     assert first.in_words == "dlion, n min 0.85, learning rate 0.05"
     for each in study.candidates:
@@ -89,12 +92,57 @@ def test_with_prices_the_goals_are_those_of_rented_machines(tmp_path):
     [
         (Goal(budget=1.0), {}, "the machines have no prices.*`deadline`"),
         (None, {"duration": None, "iterations": 5}, "has no duration.*`deadline` 6h"),
-        (None, {"target_accuracy": None}, "there is no target.*`target_accuracy`, e.g. 80"),
     ],
 )
 def test_what_is_missing_is_an_error(tmp_path, goal, keys, words):
     with pytest.raises(InputError, match=words):
         own_study(tmp_path, goal, **keys)
+
+
+def test_without_a_target_one_is_proposed(tmp_path):
+    """It is what the scenario's own system reaches; a study that continues has the same."""
+    contents = []
+    for _ in range(2):
+        study = own_study(tmp_path, seeds=1, target_accuracy=None)
+        assert math.isnan(study.target)
+        assert study.run(in_this_process, "cpu")
+        contents.append(json.dumps(write_recommendation(study)))
+    content = json.loads(contents[0])
+    pilot = Run.open(study.output / "pilot")
+    assert pilot.evaluated_on == "validation"
+    assert pilot.outcome["virtual_seconds"] == 60
+    reached = pilot.outcome["final_accuracy"]["mean"]
+    target = content["target"]["value"]
+    assert target <= reached < target + 0.01
+    words = f"no target was given: proposed is {100 * target:.0f} %, which dlion in 60 s reaches"
+    assert content["target"]["proposed"] == words
+    assert load(study.output / "winner.yaml").target_accuracy == target
+    assert content["winner"]["seconds"]["mean"] < 60
+    assert contents[1] == contents[0]
+
+
+PERPLEXITY = Metric("perplexity", higher_is_better=False)
+
+
+@pytest.mark.parametrize(
+    ("metric", "first", "last", "target"),
+    [(ACCURACY, 0.1, 0.8279, 0.82), (PERPLEXITY, 80.0, 11.234, 11.3), (PERPLEXITY, 2000.0, 1234.0, 1240.0)],
+)
+def test_proposals_are_rounded_to_what_is_easier(metric, first, last, target):
+    assert proposed(metric, first, last) == target
+
+
+@pytest.mark.parametrize(
+    ("metric", "first", "last", "words"),
+    [
+        (ACCURACY, 0.5, 0.503, "learns nothing"),
+        (PERPLEXITY, 80.0, 79.99, "learns nothing"),
+        (ACCURACY, 0.1, math.nan, "fails or diverges"),
+    ],
+)
+def test_nothing_is_proposed_without_learning(metric, first, last, words):
+    with pytest.raises(InputError, match=f"there is no target.*{words}.*`target_accuracy`, e.g. 80"):
+        proposed(metric, first, last)
 
 
 def test_a_single_worker_is_alone(tmp_path):
