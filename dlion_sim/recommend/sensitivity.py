@@ -96,6 +96,7 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
             continue
         first = race.observed[best.candidate.name]
         changed = measured_option(each.start.candidate, [observation])
+        saves = f"; {compared(observation.money, first.money, 'dearer', 'cheaper')}" if changed.is_priced else ""
         entries.append(
             {
                 "with": each.what,
@@ -103,7 +104,7 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
                 "seconds": observation.seconds,
                 **({"money": observation.money} if changed.is_priced else {}),
                 "certainty": (certainty := _certainty(race, best.candidate, first, observation)),
-                "summary": f"{changed.takes}, not {spent(first.seconds, first.money)}{with_one}: {certainty}",
+                "summary": f"{changed.takes}, not {spent(first.seconds, first.money)}{with_one}: {certainty}{saves}",
             }
         )
     return entries
@@ -114,6 +115,8 @@ def _certainty(race: Race, winner: Candidate, first: Observed, changed: Observed
     how = compared(changed.seconds, first.seconds, *LONGER)
     difference = abs(changed.seconds - first.seconds)
     took = [each.seconds for each in race.successes(winner.name)]
+    if not difference:
+        return how
     if not race.resolves(changed.seconds, first.seconds):
         return f"{how}, {UNRESOLVED}"
     if len(took) < 2:

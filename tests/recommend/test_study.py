@@ -1,6 +1,7 @@
 """A recommendation compared with an exhaustive search."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -93,6 +94,7 @@ def test_the_document_has_the_next_best_and_the_sensitivity(by_deadline):
     assert "dearer" in content["next_best"]["why"]
     assert [each["with"] for each in content["sensitivity"]] == ["one more hour", "one more machine"]
     assert content["sensitivity"][1]["seconds"] <= winner["runs"][0]["seconds"]
+    assert re.search(r"; \d[\d,]* % (dearer|cheaper)$", content["sensitivity"][1]["summary"])
     assert {each["candidate"] for each in content["pareto"]} >= {winner["candidate"]}
     named = {each["candidate"] for each in content["rejected"]}
     assert named == {each.name for each in study.candidates} - {winner["candidate"]} | {"strange"}
