@@ -68,6 +68,12 @@ def mean_of(values: Sequence[float], least: float = -math.inf) -> Estimate:
     return Estimate(mean, max(mean - half, least), mean + half)
 
 
+def predicted(values: Sequence[float]) -> Estimate:
+    """The mean, with the interval in which another value of the normal distribution lies; NaN for less than two."""
+    mean, half = mean_of(values).value, _half_width(values) * math.sqrt(len(values) + 1)
+    return Estimate(mean, mean - half, mean + half)
+
+
 def restricted_mean(durations: Sequence[Duration]) -> Estimate:
     """The mean duration; a lower bound if some were not reached.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any, Literal
 
+from dlion_sim.analysis.statistics import predicted
 from dlion_sim.recommend.candidates import ALONE, Candidate
 from dlion_sim.recommend.data_placement import data_are_local
 from dlion_sim.recommend.goal import LONGER, UNRESOLVED, best_first, compared, spent
@@ -111,7 +112,8 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
 
 
 def _certainty(race: Race, winner: Candidate, first: Observed, changed: Observed) -> str:
-    """How much longer or shorter a change takes with the first seed, and how sure that is."""
+    """How much longer or shorter a change takes with the first seed; and how sure that is, by an evaluation interval,
+    and by the 95 % prediction interval of the winner's seeds."""
     how = compared(changed.seconds, first.seconds, *LONGER)
     difference = abs(changed.seconds - first.seconds)
     took = [each.seconds for each in race.successes(winner.name)]
@@ -121,9 +123,11 @@ def _certainty(race: Race, winner: Candidate, first: Observed, changed: Observed
         return f"{how}, {UNRESOLVED}"
     if len(took) < 2:
         return f"{how}, of unknown significance: the winner has a single seed"
-    if difference <= max(took) - min(took):
-        return f"{how}, not significant: its seeds differ by {duration(max(took) - min(took))}"
-    return f"{how}, more than its seeds differ"
+    another = predicted(took)
+    low, high = max(0.0, another.low - race.evaluate_every), another.high + race.evaluate_every
+    is_significant = not low <= changed.seconds <= high
+    seeds = f"with another seed it takes {duration(low)} to {duration(high)}"
+    return f"{how}, {'' if is_significant else 'not '}significant: {seeds}"
 
 
 def _relaxed(race: Race, best: Option, known: Sequence[Option]) -> dict[str, Any]:

@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dlion_sim.analysis.statistics import Duration, holm, mean_of, paired_p, ratio, restricted_mean
+from dlion_sim.analysis.statistics import Duration, holm, mean_of, paired_p, predicted, ratio, restricted_mean
 
 
 def reached(*seconds):
     return {seed: Duration(each, reached=True) for seed, each in enumerate(seconds)}
+
+
+def test_another_value_lies_in_the_prediction_interval():
+    """By its definition, for three values of standard deviation 1: 2 +- t(0.975, 2) sqrt(1 + 1/3)."""
+    found = predicted([1.0, 2.0, 3.0])
+    assert (found.low, found.value, found.high) == pytest.approx(
+        (2 - 4.303 * math.sqrt(4 / 3), 2, 2 + 4.303 * math.sqrt(4 / 3)), abs=1e-3
+    )
+    assert math.isnan(predicted([1.0]).low)
 
 
 def test_a_mean_has_its_t_interval():
