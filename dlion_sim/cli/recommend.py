@@ -48,8 +48,9 @@ def recommend(
     target_accuracy: Annotated[
         str | None,
         typer.Option(
-            metavar="VALUE",
-            help="The target accuracy, e.g. 90 or 0.9; by default the scenario's.",
+            metavar="VALUE|best",
+            help="The target accuracy, e.g. 90; by default the scenario's. On own machines also `best`: what the "
+            "best candidate reaches by the deadline; without any target, what the scenario's own system does.",
             show_default=False,
         ),
     ] = None,
@@ -149,7 +150,7 @@ def _study(
     output: Path,
 ) -> Study:
     from dlion_sim.analysis.targets import read_accuracy
-    from dlion_sim.recommend import Study, scenario_of
+    from dlion_sim.recommend import BEST, Study, scenario_of
     from dlion_sim.scenario import Scenario, find
     from dlion_sim.scenario.loading import read_data
     from dlion_sim.scenario.overrides import located, overridden, read_all
@@ -159,11 +160,16 @@ def _study(
     data = read_data(file)
     if not isinstance(data, dict):
         raise InputError("is not a scenario", file=file, allowed=", ".join(Scenario.model_fields))
-    given = [*overrides]
+    given, of_all = [*overrides], target_accuracy == BEST
+    if of_all and choices.catalog is not None:
+        raise InputError(
+            f"{BEST} is about own machines", file="`target_accuracy`", allowed="`machines` own, or a value"
+        )
     if target_accuracy is not None:
-        given += ["target=null", f"target_accuracy={read_accuracy(target_accuracy, 'target_accuracy')}"]
+        value = "null" if of_all else read_accuracy(target_accuracy, "target_accuracy")
+        given += ["target=null", f"target_accuracy={value}"]
     try:
-        return Study(Base(file, overridden(data, given)), choices, goal, seeds, output)
+        return Study(Base(file, overridden(data, given)), choices, goal, seeds, output, of_all=of_all)
     except InputError as error:
         read = data
         own = choices.catalog is None

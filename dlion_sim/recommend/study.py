@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY
 from dlion_sim.recommend.candidates import VALIDATION, Candidate, Choices, Refused, candidates
@@ -17,10 +18,10 @@ from dlion_sim.recommend.effort import Effort, fitted, read_effort, write_effort
 from dlion_sim.recommend.goal import Goal, own_goal
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import options
-from dlion_sim.recommend.pilot import NEEDED, pilot, target_of
+from dlion_sim.recommend.pilot import NEEDED, Pilots, proposed, reached
 from dlion_sim.recommend.race import FINALISTS, Race, Start
 from dlion_sim.recommend.sensitivity import Counterfactual, counterfactuals
-from dlion_sim.results import FolderLock
+from dlion_sim.results import FolderLock, Run
 from dlion_sim.results.numbers import duration, of_metric
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
 from dlion_sim.scenario import DURATION, Scenario, from_data
@@ -53,13 +54,15 @@ def scenario_of(base: Base, *, own: bool = False) -> Scenario:
 class Study:
     """A goal, its candidates, and the folder of their runs."""
 
-    def __init__(self, base: Base, choices: Choices, goal: Goal | None, seeds: int, output: Path) -> None:
+    def __init__(
+        self, base: Base, choices: Choices, goal: Goal | None, seeds: int, output: Path, *, of_all: bool = False
+    ) -> None:
         """For the scenario in `base`, with a number of `seeds` for finalists.
 
-        Without a goal, that on the scenario's own machines is the fastest within its duration.
+        Without a goal, that on the scenario's own machines is the fastest within its duration. Without a target there,
+        `run` proposes what the scenario's own system reaches by then, or the best `of_all` candidates.
 
-        Without a target on the scenario's own machines, one is proposed in `run`. Raises InputError if the scenario is
-        invalid, machines are rented without a target, or there is no candidate.
+        Raises InputError if the scenario is invalid, machines are rented without a target, or there is no candidate.
         """
         self.base = base
         self.is_own = choices.catalog is None
@@ -85,8 +88,8 @@ class Study:
         """What was left out to fit into a wall time."""
         self.counterfactuals: list[Counterfactual] = []
         """Of the winner, once known."""
-        bound = goal.max_seconds(found[0].per_hour)
-        self._pilot = pilot(base, scenario, bound) if target is None else None
+        self._of_all = of_all
+        self._pilots: Pilots | None = None
 
     @property
     def held_out_share(self) -> float | None:
@@ -117,7 +120,9 @@ class Study:
         chosen = read_effort(self.output, self.candidates, self.seeds, seconds)
         if chosen is None:
             per_run = self.takes(jobs, device, most=3, watch=1.0).high / len(self.candidates)
-            others = len(counterfactuals(self.scenario, self.candidates[0], 0.0)) + (self._pilot is not None)
+            others = len(counterfactuals(self.scenario, self.candidates[0], 0.0))
+            if math.isnan(self.target):
+                others += 1 + self._of_all * len(self.candidates) // 4
             chosen = fitted(self.candidates, self.seeds, others, max(per_run, 1e-6), seconds)
         self.effort = chosen
         self.seeds = self.race.seeds = chosen.seeds
@@ -133,7 +138,7 @@ class Study:
         if self.effort:
             self.output.mkdir(parents=True, exist_ok=True)
             write_effort(self.output, self.effort)
-        if self._pilot and not self._propose(self._pilot, execute, device):
+        if math.isnan(self.target) and not self._propose(execute, device):
             return False
         for rung in self.race.rungs():
             if not self._execute(execute, rung.title, rung.starts, device):
@@ -146,20 +151,34 @@ class Study:
             self._remove_checkpoints()
         return is_done
 
-    def _propose(self, pilot: Point, execute: Execute, device: Device) -> bool:
-        """Run the scenario up to the bound, and let what it reaches be the target."""
-        if survey([pilot], self.output)[pilot.name].state is not State.DONE and not execute(
-            "pilot", [Job.of(pilot, self.output, device)]
-        ):
-            return False
-        run = survey([pilot], self.output)[pilot.name].run
-        assert run is not None
-        self.target = target = target_of(run)
-        path = "target_accuracy" if run.metric == ACCURACY else "target"
+    def _propose(self, execute: Execute, device: Device) -> bool:
+        """Run pilots up to the bound, and let what the best of them reaches be the target."""
+        bound = self.goal.max_seconds(self.candidates[0].per_hour)
+        pilots = (
+            Pilots.of_all(self.base, self.candidates, bound)
+            if self._of_all
+            else Pilots.of_own_system(self.base, self.scenario, bound)
+        )
+        self._pilots, points, runs = pilots, list(pilots.points), dict[str, Run]()
+        for until in pilots.times:
+            found = survey(points, self.output)
+            jobs = [
+                Job.of(each, self.output, device, until) for each in points if not _is_done(found[each.name], until)
+            ]
+            if jobs and not execute("pilots", jobs):
+                return False
+            found = survey(points, self.output)
+            runs = {name: each.run for name, each in found.items() if each.run and each.state is not State.FAILED}
+            points = pilots.better(points, runs, until)
+        if not points:
+            raise InputError("there is no target, and what is to tell it fails or diverges", allowed=NEEDED)
+        best, bound_text = runs[points[0].name], duration(bound)
+        self.target = target = proposed(best.metric, float(mean_metric(best).iloc[0]), reached(best, bound))
+        path = "target_accuracy" if best.metric == ACCURACY else "target"
         self.base = Base(self.base.file, overridden(self.base.data, [f"{path}={target}"]))
         self.scenario = scenario_of(self.base, own=True)
-        reached = f"{run.manifest['system']} in {duration(float(run.outcome['virtual_seconds']))}"
-        self.proposal = f"no target was given: proposed is {of_metric(target, run.metric)}, which {reached} reaches"
+        words = pilots.words[points[0].name]
+        self.proposal = f"the target is {of_metric(target, best.metric)}, which {words} reaches in {bound_text}"
         return True
 
     def _what_if(self, execute: Execute, device: Device) -> bool:
@@ -195,8 +214,10 @@ class Study:
 
     def _remove_checkpoints(self) -> None:
         starts = [Start(each, seed, 0.0) for each in self.candidates for seed in range(self.seeds)]
-        for start in [*starts, *(each.start for each in self.counterfactuals)]:
-            folder = self.output / self._point(start).name
+        starts += [each.start for each in self.counterfactuals]
+        pilots = self._pilots.points if self._pilots else ()
+        for point in (*map(self._point, starts), *pilots):
+            folder = self.output / point.name
             if holds_run(folder):
                 with suppress(InputError), closing(FolderLock(folder)):  # A user may be running it.
                     remove_checkpoint(folder)

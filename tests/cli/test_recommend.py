@@ -208,6 +208,10 @@ def test_an_error_in_all_candidates_is_one_of_the_input(capsys, monkeypatch, her
         (["--budget", "1", "--target-accuracy", "1"], ["--target-accuracy", "1 % or 100 %"]),
         (["--budget", "1", "--target-accuracy", "much"], ["--target-accuracy", "'much' is no number"]),
         (
+            ["--budget", "1", "--target-accuracy", "best"],
+            ["--target-accuracy", "is about own machines", "--machines own"],
+        ),
+        (
             ["--budget", "1", "--set", "target_accuracy=null"],
             ["target_accuracy", "--target-accuracy, e.g. 80, or one in"],
         ),
