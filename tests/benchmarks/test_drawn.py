@@ -7,8 +7,8 @@ from tests.pages import ROOT
 COMMITTED = ROOT / "scenarios" / "reproduction" / "drawn"
 
 
-def test_the_committed_environments_are_those_of_seed_one(tmp_path):
-    main(["--seed", "1", "--output", str(tmp_path)])
+def test_the_committed_environments_are_those_of_seed_two(tmp_path):
+    main(["--seed", "2", "--output", str(tmp_path)])
     made = {file.name: file.read_text() for file in tmp_path.iterdir()}
     assert made == {file.name: file.read_text() for file in COMMITTED.iterdir()}
     assert len({str(load(file).cluster) for file in COMMITTED.iterdir()}) == 20
