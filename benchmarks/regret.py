@@ -1,7 +1,7 @@
 """What recommendations on own machines lost because they did not run all candidates to the end.
 
-The sweep `own_machines.yaml` runs all candidates with all seeds; a recommendation's folder has its scenario's name. A
-seed that misses the target counts with the end of its run.
+The sweep `own_machines.yaml` runs all candidates to the end with all seeds. A seed that misses the recommended target
+counts with the end of its run.
 """
 
 from __future__ import annotations
@@ -26,35 +26,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("exhaustive", type=Path, help="the sweep's folder")
     parser.add_argument("recommended", type=Path, nargs="+", help="an output of `dlion recommend --machines own`")
     options = parser.parse_args(arguments)
-    candidates = measured([Run.open(file.parent) for file in options.exhaustive.glob("*/manifest.json")])
+    runs = [Run.open(file.parent) for file in options.exhaustive.glob("*/manifest.json")]
     columns = ("scenario", "recommended", "fastest", "regret (s)", "regret (points)", "rank", "samples")
     found = table("Regret of recommendations", *columns, names=3)
     for folder in options.recommended:
-        found.add_row(*row(folder.name, json.loads((folder / "recommendation.json").read_text()), candidates))
+        found.add_row(*row(json.loads((folder / "recommendation.json").read_text()), runs))
     Console().print(found)
 
 
-def measured(runs: Sequence[Run]) -> pd.DataFrame:
-    """By scenario and candidate, means over the seeds: `seconds` to the target, and the final `metric`."""
-    rows = [
-        {
-            "scenario": run.manifest["scenario"],
-            "candidate": f"{run.point['system']}, learning rate {run.point['workload.optimizer.learning_rate']}",
-            "seconds": _seconds(run),
-            "metric": final(run)["mean"],
-        }
-        for run in runs
-    ]
-    return pd.DataFrame(rows).groupby(["scenario", "candidate"]).mean()
-
-
-def row(name: str, document: dict[str, Any], candidates: pd.DataFrame) -> list[str]:
+def row(document: dict[str, Any], runs: Sequence[Run]) -> list[str]:
     """The scenario, its recommended and fastest candidates, what lies between them, and the simulated share."""
-    of_scenario = pd.DataFrame(candidates.xs(name, level="scenario"))
+    name, target, samples = document["scenario"], document["target"]["value"], document["samples"]
+    of_scenario = measured([run for run in runs if run.manifest["scenario"] == name], target)
     chosen = of_scenario.loc[document["winner"]["in_words"]]
     by_time = of_scenario.sort_values("seconds")
     fastest = by_time.iloc[0]
-    samples = document["samples"]
     return [
         name,
         f"{chosen.name}: {chosen.seconds:.0f} s",
@@ -66,11 +52,19 @@ def row(name: str, document: dict[str, Any], candidates: pd.DataFrame) -> list[s
     ]
 
 
-def _seconds(run: Run) -> float:
-    target = run.target
-    assert target is not None
-    time = time_to_target(run, target)
-    return float(run.outcome["virtual_seconds"]) if pd.isna(time) else time
+def measured(runs: Sequence[Run], target: float) -> pd.DataFrame:
+    """By candidate, means over the seeds: `seconds` to the target, and the `metric` at the end."""
+    rows = []
+    for run in runs:
+        seconds = time_to_target(run, target)
+        rows.append(
+            {
+                "candidate": f"{run.point['system']}, learning rate {run.point['workload.optimizer.learning_rate']}",
+                "seconds": float(run.outcome["virtual_seconds"]) if pd.isna(seconds) else seconds,
+                "metric": final(run)["mean"],
+            }
+        )
+    return pd.DataFrame(rows).groupby("candidate").mean()
 
 
 if __name__ == "__main__":
