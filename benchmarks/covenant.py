@@ -16,11 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
 from torch import Tensor, nn
 
 import dlion_sim
-from benchmarks.measuring import options, table, workload, write_page, zeros
+from benchmarks.measuring import options, present, workload, zeros
 
 PARAMETERS, SMALLER, PEERS, PERIOD = 72e9, 146, 20, 30
 COMMUNICATION, UTILIZATION = 70.0, 0.945
@@ -92,18 +91,11 @@ def rows(rounds: int) -> Iterator[list[str]]:
 
 def main() -> None:
     """Print the table, and write it to `--output`."""
-    parser = options(__doc__)
-    parser.add_argument("--output", type=Path, help="folder for the page README.md")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, page=True).parse_args()
     columns = ["links", "Mbit/s down", "by payload", "a round's communication", "utilization"]
     found = list(rows(1 if arguments.short else 3))
-    shown = table("a round of 20 peers with 72 billion parameters", *columns)
-    for cells in found:
-        shown.add_row(*cells)
-    Console().print(shown)
-    if arguments.output:
-        about = [(__doc__ or "").strip(), "`python -m benchmarks.covenant --output results/covenant`"]
-        write_page(arguments.output, "A round of Covenant-72B", about, columns, found)
+    titles = "a round of 20 peers with 72 billion parameters", "A round of Covenant-72B"
+    present("covenant", __doc__, titles, columns, found, arguments.output)
 
 
 if __name__ == "__main__":

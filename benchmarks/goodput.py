@@ -17,11 +17,10 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
 from torch import Tensor, nn
 
 import dlion_sim
-from benchmarks.measuring import options, table, workload, write_page, zeros
+from benchmarks.measuring import options, present, workload, zeros
 
 PUBLISHED = {1: 0.58, 8: 0.88, 16: 0.93}
 """By learners; 1: elastic data parallelism."""
@@ -73,9 +72,7 @@ def lines(dataset: object) -> nn.Module:
 
 def main() -> None:
     """Print the table, and write it to `--output`."""
-    parser = options(__doc__)
-    parser.add_argument("--output", type=Path, help="folder for the page README.md")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, page=True).parse_args()
     columns = ["learners", "published", "by two constants", "simulated, quorum of 2", "of half"]
     seconds = 300 if arguments.short else 3600
     rows = []
@@ -85,13 +82,8 @@ def main() -> None:
         measured = [f"{simulated(learners, quorum, seconds):.1%}" for quorum in quorums] or ["", ""]
         name = "data parallel" if learners == 1 else str(learners)
         rows.append([name, published, f"{goodput(learners):.1%}", *measured])
-    shown = table("goodput where 1.2 million chips fail", *columns)
-    for cells in rows:
-        shown.add_row(*cells)
-    Console().print(shown)
-    if arguments.output:
-        about = [(__doc__ or "").strip(), "`python -m benchmarks.goodput --output results/goodput`"]
-        write_page(arguments.output, "Goodput under failures", about, columns, rows)
+    titles = "goodput where 1.2 million chips fail", "Goodput under failures"
+    present("goodput", __doc__, titles, columns, rows, arguments.output)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Console
 from torch import Tensor, nn
 
 import dlion_sim
-from benchmarks.measuring import options, table, workload, write_page, zeros
+from benchmarks.measuring import options, present, workload, zeros
 
 SPEEDS = (
     (0.232, 0.907, 0.828, 0.347),
@@ -214,19 +213,12 @@ def rows(local_steps: int) -> Iterator[list[str]]:
 
 def main() -> None:
     """Print the table, and write it to `--output`."""
-    parser = options(__doc__)
-    parser.add_argument("--output", type=Path, help="folder for the page README.md")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, page=True).parse_args()
     ways = ["its rules", "shared links", "and round trips"]
     columns = ["hours", *ways, "claimed: times HALoS", *(f"{way}: times" for way in ways)]
     found = list(rows(STEPS // 64 if arguments.short else STEPS))
-    shown = table(f"hours until {STEPS:,} local steps", *columns)
-    for cells in found:
-        shown.add_row(*cells)
-    Console().print(shown)
-    if arguments.output:
-        about = [(__doc__ or "").strip(), "`python -m benchmarks.halos --output results/halos`"]
-        write_page(arguments.output, "HALoS's comparison", about, columns, found)
+    titles = f"hours until {STEPS:,} local steps", "HALoS's comparison"
+    present("halos", __doc__, titles, columns, found, arguments.output)
 
 
 if __name__ == "__main__":

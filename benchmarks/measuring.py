@@ -10,16 +10,19 @@ from statistics import median
 from typing import Any
 
 import torch
+from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 
-def options(about: str | None, *, repeat: int | None = None) -> ArgumentParser:
-    """The options of a benchmark, with the description `about`; and --repeat if it has a default."""
+def options(about: str | None, *, repeat: int | None = None, page: bool = False) -> ArgumentParser:
+    """The options of a benchmark, with the description `about`; --repeat if it has a default, --output for a `page`."""
     parser = ArgumentParser(description=about, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="only show that it works; the figures mean nothing")
     if repeat is not None:
         parser.add_argument("--repeat", type=int, default=repeat)
+    if page:
+        parser.add_argument("--output", type=Path, help="folder for the page README.md")
     return parser
 
 
@@ -38,6 +41,24 @@ def write_page(
     folder.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join([f"# {title}", *paragraphs, markdown(columns, rows)])
     (folder / "README.md").write_text(f"{text}\n")
+
+
+def present(
+    name: str,
+    about: str | None,
+    titles: tuple[str, str],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    output: Path | None,
+) -> None:
+    """Print a table, and write its page, with what the benchmark `name` is `about`; `titles` are of both."""
+    shown = table(titles[0], *columns)
+    for cells in rows:
+        shown.add_row(*cells)
+    Console().print(shown)
+    if output:
+        again = f"`python -m benchmarks.{name} --output results/{name}`"
+        write_page(output, titles[1], [(about or "").strip(), again], columns, rows)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

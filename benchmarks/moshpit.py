@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import sqrt
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -79,9 +78,7 @@ def iterations(groups: Callable[[int, int], Groups], workers: int, fails: float,
 
 def main() -> None:
     """Print the table, and write it to `--output`."""
-    parser = options(__doc__)
-    parser.add_argument("--output", type=Path, help="folder for the page README.md")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, page=True).parse_args()
     seeds = 2 if arguments.short else 100
     rows = []
     for (workers, fails), published in PUBLISHED.items():

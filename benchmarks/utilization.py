@@ -153,9 +153,7 @@ def nearest(published: float) -> int:
 
 def main() -> None:
     """Print the table, and write it to `--output`."""
-    parser = options(__doc__)
-    parser.add_argument("--output", type=Path, help="folder for the page README.md")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, page=True).parse_args()
     columns = ["method", "parameters", *(f"{target:.0%}" for target in TARGETS)]
     rows, apart = [], []
     for method, published in PUBLISHED.items():

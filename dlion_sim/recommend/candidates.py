@@ -171,15 +171,19 @@ def _without_regions(catalog: Catalog, cloud: str, file: Path) -> InputError:
     return InputError(problem, file=file, path="cluster.clouds", allowed=allowed)
 
 
+def held_out(scenario: Scenario) -> dict[str, Any]:
+    """What makes it hold out validation samples, unless it does so already."""
+    return {} if scenario.workload.validation else {"workload.validation": VALIDATION}
+
+
 def _on_own_machines(scenario: Scenario, systems: Sequence[SystemVariant]) -> Iterator[Candidate]:
     """The systems with each learning rate; machines, network and data remain as they are."""
-    held_out = {} if scenario.workload.validation else {"workload.validation": VALIDATION}
     per_hour = sum(group.count * (group.price or 0.0) for cloud in scenario.cluster.clouds for group in cloud.workers)
     for system in systems:
         for factor in RATES:
             rate = float(f"{factor * scenario.workload.optimizer.learning_rate:.6g}")
             labels = {**system.labels, "learning_rate": f"{rate:g}"}
-            values = {"system": system.spec, "workload.optimizer.learning_rate": rate, **held_out}
+            values = {"system": system.spec, "workload.optimizer.learning_rate": rate, **held_out(scenario)}
             yield Candidate(_name(labels), labels, values, per_hour)
 
 
@@ -237,11 +241,10 @@ def _candidate(base: Base, scenario: Scenario, place: _Place, count: int, system
         "system": system.spec,
         "prices.catalog": None,
         **local_partition(scenario),
+        **held_out(scenario),
     }
     if len(place.machines) == 1:
         values |= {"cluster.wan": None, "prices.egress": None}
-    if not scenario.workload.validation:
-        values["workload.validation"] = VALIDATION
     per_hour = count * sum(machine.price or 0.0 for machine in place.machines.values())
     return Candidate(_name(labels), labels, values, per_hour)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
-from dlion_sim.recommend.candidates import VALIDATION, Candidate
+from dlion_sim.recommend.candidates import Candidate, held_out
 from dlion_sim.results import Run, final_metric
 from dlion_sim.scenario import DURATION, Scenario
 from dlion_sim.sweep import Base, Point
@@ -36,8 +36,7 @@ class Pilots:
     @classmethod
     def of_own_system(cls, base: Base, scenario: Scenario, seconds: float) -> Pilots:
         """One run, of the scenario's system at its learning rate."""
-        held_out = {} if scenario.workload.validation else {"workload.validation": VALIDATION}
-        point = Point("pilot", base, {}, {**_until(seconds), **held_out}, sweep=base.file)
+        point = Point("pilot", base, {}, {**_until(seconds), **held_out(scenario)}, sweep=base.file)
         return cls([point], {point.name: scenario.system.name}, seconds)
 
     @classmethod
@@ -57,7 +56,8 @@ class Pilots:
         return [self.seconds / 2**left for left in range(halvings, -1, -1)]
 
     def better(self, points: Sequence[Point], runs: Mapping[str, Run], until: float) -> list[Point]:
-        """The better half, by their runs up to then; all if one is left, without those that diverge."""
+        """The better half of the points, the best first, by their runs up to a time (s); without those that have no run
+        or diverge."""
         values = {name: reached(run, until) for name, run in runs.items()}
         learning = [each for each in points if math.isfinite(values.get(each.name, math.nan))]
         sign = -1 if learning and runs[learning[0].name].metric.higher_is_better else 1
