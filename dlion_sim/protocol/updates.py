@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from operator import is_not
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -92,10 +94,11 @@ class Incoming:
 
 
 Weighted = tuple[Update, float]
+Result = TypeVar("Result")
 
 
 class WeightedSums:
-    """Computes weighted sums and caches the last one.
+    """Computes weighted sums, and what is derived of tensors, and caches the last one of each.
 
     Synchronous workers of one process share an instance and ask for the same sum one after another: the sums of n
     workers cost n additions instead of n^2.
@@ -103,7 +106,7 @@ class WeightedSums:
 
     def __init__(self) -> None:
         self._last: tuple[Sequence[Weighted], Tensor] | None = None
-        self._derived: tuple[Tensor, Hashable, Tensor] | None = None
+        self._derived: tuple[Sequence[Tensor], Hashable, Any] | None = None
 
     def of(self, terms: Sequence[Weighted], size: int) -> Tensor:
         """The sum [size] of contributions times their factors; missing entries count as 0. Not to be written.
@@ -116,12 +119,16 @@ class WeightedSums:
             self._last = ordered, _sum(ordered, size)
         return self._last[1]
 
-    def derived(self, total: Tensor, key: Hashable, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """`function` of `total` [size], the sum that `of` has just returned, computed once for all that ask with an
-        equal `key`, which stands for the function. Not to be written."""
-        if self._derived is None or self._derived[0] is not total or self._derived[1] != key:
-            self._derived = total, key, function(total)
-        return self._derived[2]
+    def derived(
+        self, tensors: Sequence[Tensor], key: Hashable, function: Callable[[Sequence[Tensor]], Result]
+    ) -> Result:
+        """`function` of `tensors`, which are not written any more, computed once for all that ask one after another for
+        the same objects with an equal `key`, which stands for the function. Not to be written."""
+        last = self._derived
+        if last is None or last[1] != key or len(last[0]) != len(tensors) or any(map(is_not, last[0], tensors)):
+            self._derived = last = tensors, key, function(tensors)
+        result: Result = last[2]
+        return result
 
 
 def _sum(terms: Sequence[Weighted], size: int) -> Tensor:

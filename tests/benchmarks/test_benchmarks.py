@@ -76,6 +76,7 @@ def test_each_benchmark_has_its_test():
         "regret",
         "scale",
         "selection",
+        "systems",
         "utilization",
     }
     assert named == benchmarks | {"drawn", "stash"}
@@ -219,6 +220,14 @@ def test_scale(columns):
 def test_selection(columns):
     table = columns("selection")
     assert len(figures(table["ms"])) == len(figures(table["times one copy"])) == 2
+
+
+def test_systems(columns):
+    table = columns("systems")
+    assert table[""] == ["diloco", "baseline", "demo"]
+    assert [float(each) for each in table["messages"]] == [0.5, 5, 5]
+    assert figures(table["times diloco"])[0] == figures(table["times baseline"])[1] == 1
+    assert len(figures(table["ms"])) == 3
 
 
 def test_stash(columns):

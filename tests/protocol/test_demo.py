@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.fft import dctn, idctn
 
 from dlion_sim.learning.flat import Layout
-from dlion_sim.protocol.exchange.demo import dct, inverse_dct, strongest
+from dlion_sim.protocol.exchange.demo import tiles_of
 from tests.protocol.joined import noise, noisy, run, team, trained
 
 RATE = 0.1
@@ -22,7 +22,7 @@ SHAPES = st.lists(
 )
 
 
-def tiles_of(values, shape, tile):
+def tiles_of_one(values, shape, tile):
     """The tiles [p, q] of a variable, row by row."""
     matrix = values.reshape(shape[0] if len(shape) > 1 else 1, -1)
     p, q = (max(d for d in range(1, min(n, tile) + 1) if n % d == 0) for n in matrix.shape)
@@ -34,34 +34,32 @@ def laid_out(shapes, seed):
     return layout, torch.randn(layout.size, generator=torch.Generator().manual_seed(seed))
 
 
-def by_variable(values, layout):
-    return zip(np.split(values.numpy().astype(float), np.cumsum(layout.sizes)[:-1]), layout.shapes, strict=True)
+def cut(values, layout, tile):
+    """The tiles of all variables, as they are ordered: by columns, rows, and variable."""
+    variables = np.split(np.asarray(values, float), np.cumsum(layout.sizes)[:-1])
+    found = [each for of, shape in zip(variables, layout.shapes, strict=True) for each in tiles_of_one(of, shape, tile)]
+    return sorted(found, key=lambda each: each.shape[::-1])
 
 
 @given(shapes=SHAPES, tile=st.integers(1, 8), seed=st.integers(0, 9))
 def test_each_tile_is_transformed_as_by_scipy_and_back(shapes, tile, seed):
     layout, values = laid_out(shapes, seed)
-    expected = [
-        dctn(part, norm="ortho").ravel()
-        for variable, shape in by_variable(values, layout)
-        for part in tiles_of(variable, shape, tile)
-    ]
-    coefficients = dct(values, layout, tile)
+    tiles = tiles_of(layout, tile, values.device)
+    coefficients = tiles.dct(values)
+    expected = [dctn(each, norm="ortho").ravel() for each in cut(values, layout, tile)]
     np.testing.assert_allclose(coefficients, np.concatenate(expected), atol=1e-5)
-    torch.testing.assert_close(inverse_dct(coefficients, layout, tile), values, atol=1e-5, rtol=0)
+    torch.testing.assert_close(tiles.inverse_dct(coefficients), values, atol=1e-5, rtol=0)
 
 
 @given(shapes=SHAPES, tile=st.integers(1, 8), count=st.integers(1, 5), seed=st.integers(0, 9))
 def test_the_strongest_of_each_tile_are_selected(shapes, tile, count, seed):
-    layout, values = laid_out(shapes, seed)
+    layout, coefficients = laid_out(shapes, seed)
     expected, begin = [], 0
-    for variable, shape in by_variable(values, layout):
-        size = tiles_of(variable, shape, tile)[0].size
-        for first in range(0, len(variable), size):
-            order = np.argsort(-np.abs(variable[first : first + size]), kind="stable")[:count]
-            expected += sorted(begin + first + order)
-        begin += len(variable)
-    indices = strongest(values, layout, tile, count)
+    for size in (each.size for each in cut(coefficients, layout, tile)):
+        order = np.argsort(-np.abs(coefficients[begin : begin + size].numpy()), kind="stable")[:count]
+        expected += sorted(begin + order)
+        begin += size
+    indices = tiles_of(layout, tile, coefficients.device).strongest(coefficients, count)
     assert indices.dtype == torch.int32
     assert indices.tolist() == expected
 
@@ -101,5 +99,5 @@ def test_what_is_not_sent_stays_in_the_momentum():
     exchange.outgoing = noted
     run([worker], noisy)
     total = sum(noise(0, iteration) for iteration in range(20))
-    layout = worker.replica.layout
-    torch.testing.assert_close(inverse_dct(sent, layout, 4) + exchange._momentum, total, atol=1e-4, rtol=0)
+    tiles = tiles_of(worker.replica.layout, 4, total.device)
+    torch.testing.assert_close(tiles.inverse_dct(sent + exchange._momentum), total, atol=1e-4, rtol=0)

@@ -50,3 +50,19 @@ def test_a_sum_is_computed_once():
     assert sums.of([(update(0, first), 0.5), (update(1, second), 0.25)], SIZE)[0] == 0.75
     assert sums.of([(update(0, first), 0.5), (update(1, second.clone()), 0.5)], SIZE) is not total
     assert sums.of([(update(0, first), 0.5)], SIZE)[0] == 0.5
+
+
+def test_what_is_derived_is_computed_once():
+    sums, asked = WeightedSums(), []
+
+    def added(tensors):
+        asked.append(len(tensors))
+        return sum(tensors)
+
+    one, other = torch.ones(SIZE), torch.ones(SIZE)
+    first = sums.derived([one, other], "sum", added)
+    assert sums.derived([one, other], "sum", added) is first
+    assert asked == [2]
+    for tensors, key in (([one, other], "another"), ([one, other.clone()], "another"), ([one], "another")):
+        assert torch.equal(sums.derived(tensors, key, added), sum(tensors))
+    assert asked == [2, 2, 2, 1]

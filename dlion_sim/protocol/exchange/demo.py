@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import accumulate
 
 import torch
 from pydantic import Field
@@ -39,7 +42,9 @@ class DeMoExchange(Exchange):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
+        self._tiles = tiles_of(setup.replica.layout, parameters.tile, setup.replica.parameters.device)
         self._momentum = torch.zeros_like(setup.replica.parameters)
+        """Its coefficients [P], of which what is sent is taken off without a transform."""
 
     @classmethod
     def needs_lockstep(cls, parameters: Parameters) -> str:
@@ -47,68 +52,96 @@ class DeMoExchange(Exchange):
         return "exchange: demo"
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        chosen, replica = self.parameters, self.setup.replica
         # In the paper by the learning rate, whose constant part the signs would take off again.
-        self._momentum.mul_(chosen.decay).add_(own.gradient, alpha=replica.decay)
-        coefficients = dct(self._momentum, replica.layout, chosen.tile)
-        indices = strongest(coefficients, replica.layout, chosen.tile, chosen.entries)
-        update = self.entries(own, indices, coefficients.index_select(0, indices))
-        sent = torch.zeros_like(coefficients)
-        update.add_to(sent, 1.0)
-        self._momentum -= inverse_dct(sent, replica.layout, chosen.tile)
+        rate = self.setup.replica.decay
+        self._momentum.mul_(self.parameters.decay).add_(self._tiles.dct(own.gradient), alpha=rate)
+        indices = self._tiles.strongest(self._momentum, self.parameters.entries)
+        update = self.entries(own, indices, self._momentum.index_select(0, indices))
+        self._momentum.index_fill_(0, indices.long(), 0.0)
         return Outgoing(update, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
         replica = self.setup.replica
         if terms := [(update, incoming.factor(update.body)) for update in incoming.updates]:
             total = self.setup.sums.of(terms, replica.layout.size)
-            replica.step(self.setup.sums.derived(total, self.parameters, self._signs))
+            replica.step(self.setup.sums.derived([total], self.parameters, self._signs))
         return len(incoming.received)
 
-    def _signs(self, total: Tensor) -> Tensor:
-        merged = inverse_dct(total, self.setup.replica.layout, self.parameters.tile)
-        return merged.sign_().mul_(self.parameters.scale)
+    def _signs(self, totals: Sequence[Tensor]) -> Tensor:
+        (total,) = totals
+        return self._tiles.inverse_dct(total).sign_().mul_(self.parameters.scale)
 
 
-def dct(values: Tensor, layout: Layout, tile: int) -> Tensor:
-    """The orthonormal DCT-II in two dimensions of each tile of each variable of `values` [P], tile after tile [P]."""
-    coefficients = []
-    for variable, shape in zip(values.split_with_sizes(layout.sizes), layout.shapes, strict=True):
-        down, p, across, q = _tiling(shape, tile)
-        tiles = variable.view(down, p, across, q).transpose(1, 2)
-        coefficients.append((_basis(p, values.device) @ tiles @ _basis(q, values.device).T).reshape(-1))
-    return torch.cat(coefficients)
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """The tiles of a model's variables: in the order of their columns, then of their rows, then of the variables.
+
+    Coefficients [P] stand tile after tile, each row by row, so that tiles of one shape are transformed together.
+    """
+
+    shapes: tuple[tuple[int, int, int], ...]
+    """Number, rows and columns of the tiles of each shape."""
+    begins: tuple[Tensor, ...]
+    """Of each shape: where its tiles begin among the coefficients, int64 [number, 1]."""
+    places: Tensor
+    """Of each coefficient: the place of its entry among the parameters, int32 [P]."""
+    ranks: Tensor
+    """Of each parameter: the place of its entry among the coefficients, int32 [P]."""
+
+    def dct(self, values: Tensor) -> Tensor:
+        """The orthonormal DCT-II in two dimensions of each tile of `values` [P]: coefficients [P]."""
+        parts, device = self._parts(values.index_select(0, self.places)), values.device
+        return torch.cat([_product(_basis(p, device), part, _basis(q, device).T) for part, p, q in parts])
+
+    def inverse_dct(self, coefficients: Tensor) -> Tensor:
+        """The values [P] whose `dct` is that."""
+        parts, device = self._parts(coefficients), coefficients.device
+        entries = torch.cat([_product(_basis(p, device).T, part, _basis(q, device)) for part, p, q in parts])
+        return entries.index_select(0, self.ranks)
+
+    def strongest(self, coefficients: Tensor, count: int) -> Tensor:
+        """Indices (int32, increasing) of the `count` largest coefficients [P] by magnitude of each tile, or of all."""
+        found = []
+        for (part, p, q), begins in zip(self._parts(coefficients.abs()), self.begins, strict=True):
+            places = part.view(-1, p * q).topk(min(count, p * q), dim=1, sorted=False).indices
+            found.append((places + begins).view(-1))
+        return torch.cat(found).to(torch.int32).sort().values
+
+    def _parts(self, coefficients: Tensor) -> Iterator[tuple[Tensor, int, int]]:
+        """The tiles of each shape [number, p, q], with p and q."""
+        sizes = [number * p * q for number, p, q in self.shapes]
+        for part, (number, p, q) in zip(coefficients.split_with_sizes(sizes), self.shapes, strict=True):
+            yield part.view(number, p, q), p, q
 
 
-def inverse_dct(coefficients: Tensor, layout: Layout, tile: int) -> Tensor:
-    """The values [P] whose `dct` is that."""
-    values = []
-    for variable, shape in zip(coefficients.split_with_sizes(layout.sizes), layout.shapes, strict=True):
-        down, p, across, q = _tiling(shape, tile)
-        tiles = variable.view(down, across, p, q)
-        found = _basis(p, coefficients.device).T @ tiles @ _basis(q, coefficients.device)
-        values.append(found.transpose(1, 2).reshape(-1))
-    return torch.cat(values)
+def _product(left: Tensor, tiles: Tensor, right: Tensor) -> Tensor:
+    """All entries of left [p, p] @ each tile [p, q] @ right [q, q]."""
+    found = tiles @ right
+    return (left @ found if len(left) > 1 else found).view(-1)
 
 
-def strongest(coefficients: Tensor, layout: Layout, tile: int, count: int) -> Tensor:
-    """Indices (int32, increasing) of the `count` largest coefficients [P] by magnitude of each tile, or of all."""
-    indices, begin = [], 0
-    for variable, shape in zip(coefficients.split_with_sizes(layout.sizes), layout.shapes, strict=True):
-        down, p, across, q = _tiling(shape, tile)
-        places = variable.view(down * across, p * q).abs().topk(min(count, p * q), dim=1).indices.sort(dim=1).values
-        starts = torch.arange(down * across, device=coefficients.device) * (p * q) + begin
-        indices.append((places + starts[:, None]).reshape(-1))
-        begin += len(variable)
-    return torch.cat(indices).to(torch.int32)
-
-
-def _tiling(shape: tuple[int, ...], tile: int) -> tuple[int, int, int, int]:
-    """Tiles down, their rows, tiles across, their columns, of a variable as a matrix."""
-    rows = shape[0] if len(shape) > 1 else 1
-    columns = math.prod(shape) // max(1, rows)
-    p, q = (_divisor(length, tile) for length in (rows, columns))
-    return rows // p, p, columns // q, q
+@lru_cache(maxsize=8)
+def tiles_of(layout: Layout, limit: int, device: torch.device) -> Tiles:
+    """The tiles of at most `limit` rows and columns; the workers of a process share them."""
+    places: dict[tuple[int, int], list[Tensor]] = {}
+    for begin, size, shape in zip(accumulate((0, *layout.sizes)), layout.sizes, layout.shapes, strict=False):
+        rows = shape[0] if len(shape) > 1 else 1
+        columns = size // max(1, rows)
+        p, q = (_divisor(length, limit) for length in (rows, columns))
+        tiles = torch.arange(begin, begin + size).view(rows // p, p, columns // q, q).transpose(1, 2)
+        places.setdefault((q, p), []).append(tiles.reshape(-1))
+    ordered = torch.cat([entries for shape in sorted(places) for entries in places[shape]])
+    shapes = tuple((sum(map(len, places[q, p])) // (p * q), p, q) for q, p in sorted(places))
+    begins = accumulate((0, *(number * p * q for number, p, q in shapes)))
+    return Tiles(
+        shapes,
+        tuple(
+            torch.arange(begin, begin + number * p * q, p * q, device=device)[:, None]
+            for begin, (number, p, q) in zip(begins, shapes, strict=False)
+        ),
+        ordered.to(device, torch.int32),
+        ordered.argsort().to(device, torch.int32),
+    )
 
 
 @cache

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from itertools import accumulate
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 import torch
@@ -25,7 +26,7 @@ BROKEN = (
 
 
 class Factor(Body, frozen=True, array_like=True):
-    """A worker's terms of P and of variables that are sent whole (side 0), or of Q (1): values [m], by variable."""
+    """A worker's terms of P of each matrix and the variables that are sent whole (side 0), or of Q (1): values [m]."""
 
     kind: ClassVar[str] = "factor"
     channel: ClassVar[Channel] = Channel.DATA
@@ -59,20 +60,23 @@ class PowerSGDExchange(Exchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         rank, layout, rng = parameters.rank, setup.replica.layout, stream(setup.seed, "power_sgd")
-        self._shapes = [_factored(shape, rank) for shape in layout.shapes]
-        """Of each variable: rows and columns of its matrix; None if it is sent whole."""
-        columns = [shape[1] for shape in self._shapes if shape]
-        self._lengths = (
-            [rank * shape[0] if shape else size for shape, size in zip(self._shapes, layout.sizes, strict=True)],
-            [rank * each for each in columns],
-        )
-        """Entries of each variable's terms in both rounds."""
         self._residual = torch.zeros_like(setup.replica.parameters)
-        drawn = (rng.standard_normal((each, rank), dtype="float32") for each in columns)
+        places = list(zip(accumulate((0, *layout.sizes)), layout.sizes, layout.shapes, strict=False))
+        self._matrices = [Matrix(begin, *shape) for begin, _, each in places if (shape := _factored(each, rank))]
+        whole = [torch.arange(begin, begin + size) for begin, size, each in places if not _factored(each, rank)]
+        self._whole = torch.cat([torch.empty(0, dtype=torch.int64), *whole]).to(self._residual.device)
+        """The entries of variables that are sent whole."""
+        self._lengths = (
+            [*(rank * each.rows for each in self._matrices), len(self._whole)],
+            [rank * each.columns for each in self._matrices],
+        )
+        """Entries of the terms of each matrix in both rounds, and of all that is sent whole."""
+        self._sizes = tuple(map(sum, self._lengths))
+        drawn = (rng.standard_normal((each.columns, rank), dtype="float32") for each in self._matrices)
         self._right = [torch.from_numpy(each).to(self._residual.device) for each in drawn]
-        """Q of each matrix."""
+        """Q of each matrix. Workers of one process share it, and what follows from all workers' terms."""
         self._left: list[Tensor] = []
-        """P of each matrix, or the mean of a variable that is sent whole."""
+        """P of each matrix, and the mean of what is sent whole."""
         self._own = torch.empty(0)
         """The own gradient and residual [P]."""
         self._factor = 1.0
@@ -90,17 +94,15 @@ class PowerSGDExchange(Exchange):
     def outgoing(self, own: LocalGradient) -> Outgoing:
         self._own, self._factor = self._residual + own.gradient, own.factor
         self._round = 2 * own.iteration
-        right = iter(self._right)
-        terms = [each @ next(right) if shape else each for each, shape in self._variables(self._own)]
-        return Outgoing(None, [*self._send(terms), *self._proceed()])
+        terms = [each.of(self._own) @ right for each, right in zip(self._matrices, self._right, strict=True)]
+        return Outgoing(None, [*self._send([*terms, self._own[self._whole]]), *self._proceed()])
 
     def received(self, message: Message) -> list[Action]:
         """Another worker's terms. Raises MalformedMessageError, with nothing changed, for others than its next ones."""
         body, arrived = message.body, self._arrived[message.sender]
         assert isinstance(body, Factor)
-        if divmod(arrived, 2) != (body.iteration, body.side) or len(message.tensors[0]) != sum(
-            self._lengths[body.side]
-        ):
+        due = arrived == 2 * body.iteration + body.side
+        if not due or message.tensors[0].numel() != self._sizes[body.side]:
             raise MalformedMessageError("terms that are not the next ones")
         self._arrived[message.sender] = arrived + 1
         self._terms.setdefault(arrived, {})[message.sender] = message.tensors[0]
@@ -128,40 +130,46 @@ class PowerSGDExchange(Exchange):
         """End the round, and the one after it, as far as the terms of all workers are here."""
         messages: list[tuple[int, Message]] = []
         while len(self._terms.get(self._round, ())) == self.setup.workers:
-            terms, side = self._terms.pop(self._round), self._round % 2
-            total = sum((terms[worker] for worker in range(1, self.setup.workers)), start=terms[0])
+            of_worker, side = self._terms.pop(self._round), self._round % 2
+            terms = [of_worker[worker] for worker in range(self.setup.workers)]
             self._round += 1
             if side == 0:
-                messages += self._send(self._right_terms(total.split_with_sizes(self._lengths[0])))
+                self._left = self.setup.sums.derived(terms, ("left", self.parameters), self._orthogonal)
+                pairs = zip(self._matrices, self._left, strict=False)
+                messages += self._send([each.of(self._own).T @ left for each, left in pairs])
             else:
-                self._multiply(total.split_with_sizes(self._lengths[1]))
+                key = ("right", self.parameters)
+                self._right, self._total = self.setup.sums.derived(terms, key, self._multiplied)
+                self._residual = self._own - self._total
+                self._residual.index_fill_(0, self._whole, 0.0)
         return messages
 
-    def _right_terms(self, means: Sequence[Tensor]) -> list[Tensor]:
-        """The own terms of Q, by the means of the terms of P."""
-        rank = self.parameters.rank
-        self._left = [
-            torch.linalg.qr(mean.view(-1, rank)).Q if shape else mean
-            for mean, shape in zip(means, self._shapes, strict=True)
-        ]
-        variables = zip(self._variables(self._own), self._left, strict=True)
-        return [matrix.T @ left for (matrix, shape), left in variables if shape]
+    def _orthogonal(self, terms: Sequence[Tensor]) -> list[Tensor]:
+        """`_left`, by all workers' terms of P."""
+        *means, whole = sum(terms[1:], start=terms[0]).split_with_sizes(self._lengths[0])
+        return [*(torch.linalg.qr(mean.view(-1, self.parameters.rank)).Q for mean in means), whole]
 
-    def _multiply(self, means: Sequence[Tensor]) -> None:
-        """The step's gradient, and what it lacks of the own one, by the means of the terms of Q."""
-        self._right = [mean.view(-1, self.parameters.rank) for mean in means]
-        right, pairs = iter(self._right), zip(self._left, self._shapes, strict=True)
-        self._total = torch.cat([(left @ next(right).T).reshape(-1) if shape else left for left, shape in pairs])
-        self._residual = self._own - self._total
-        for variable, shape in self._variables(self._residual):
-            if not shape:
-                variable.zero_()
+    def _multiplied(self, terms: Sequence[Tensor]) -> tuple[list[Tensor], Tensor]:
+        """`_right` and the step's gradient [P], by all workers' terms of Q."""
+        means = sum(terms[1:], start=terms[0]).split_with_sizes(self._lengths[1])
+        right = [mean.view(-1, self.parameters.rank) for mean in means]
+        total = torch.empty_like(self._own)
+        for each, left, its in zip(self._matrices, self._left, right, strict=False):
+            torch.mm(left, its.T, out=each.of(total))
+        return right, total.index_copy_(0, self._whole, self._left[-1])
 
-    def _variables(self, values: Tensor) -> list[tuple[Tensor, tuple[int, int] | None]]:
-        """Views of `values` [P], as matrices or as they are."""
-        parts = values.split_with_sizes(self.setup.replica.layout.sizes)
-        pairs = zip(parts, self._shapes, strict=True)
-        return [(part.view(shape) if shape else part, shape) for part, shape in pairs]
+
+class Matrix(NamedTuple):
+    """A variable as a matrix."""
+
+    begin: int
+    """Its first entry in a flat vector."""
+    rows: int
+    columns: int
+
+    def of(self, values: Tensor) -> Tensor:
+        """It as a view of `values` [P]."""
+        return values[self.begin : self.begin + self.rows * self.columns].view(self.rows, self.columns)
 
 
 def _factored(shape: tuple[int, ...], rank: int) -> tuple[int, int] | None:
