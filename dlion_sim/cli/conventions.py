@@ -24,8 +24,8 @@ LIVE_NETWORK = "live: over the network of its hosts, loopback on one host, not t
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
 _SAME_NAME = (
-    "address budget catalog dataset deadline delays device duration force instances machines model names output port "
-    "rank receivers resume senders target x y"
+    "address budget catalog dataset deadline delays device duration force instances listen machines model names output "
+    "port rank receivers resume senders target x y"
 )
 _OPTIONS = {
     "addresses": "--peers",

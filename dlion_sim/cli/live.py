@@ -106,7 +106,10 @@ def node(
         bool,
         typer.Option("--join", help="Join a run in progress; needs `availability`."),
     ] = False,
-    incarnation: Annotated[int | None, typer.Option(hidden=True, help="Number of its earlier processes.")] = None,
+    incarnation: Annotated[
+        int | None,
+        typer.Option(help="Number of earlier nodes of this rank; by default, that of their parts in --output.", min=0),
+    ] = None,
     stand_by: Annotated[
         bool, typer.Option("--stand-by", hidden=True, help="Start when standard input has the run's start time.")
     ] = False,

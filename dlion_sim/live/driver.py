@@ -258,6 +258,7 @@ class Driver:
                 if self._config.joins:
                     self._start_at(self._joined_run_began)
                     self._rendezvous.attend(self)
+                    await self._rendezvous.all_tried()
                     if self._began is None:
                         self._start_at(await self._rendezvous.beginning())
                     return
@@ -274,9 +275,10 @@ class Driver:
     @property
     def _missing(self) -> str:
         """Why it cannot start."""
-        if self._config.joins:
-            return "no node of the run was reached"
-        missing = self._rendezvous.missing(self._peers)
+        if self._config.joins and not (untried := self._rendezvous.untried):
+            reasons = self._rendezvous.missing(self._setting.neighbours(self._rank))
+            return "; ".join(["no node of the run was reached", *reasons])
+        missing = self._rendezvous.missing(untried if self._config.joins else self._peers)
         return "; ".join(missing or [f"node {rank} is not ready" for rank in self._states.unready])
 
     def _begin(self) -> None:

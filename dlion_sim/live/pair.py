@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dlion_sim.live.connection import Connection
+from dlion_sim.live.connection import Address, Connection
 from dlion_sim.live.frames import PeerError
 from dlion_sim.live.handshake import Standing
 from dlion_sim.protocol.messages import Channel
@@ -58,6 +58,20 @@ class Pair:
     def unreached(self) -> Sequence[Channel]:
         """The channels without a connection to the peer."""
         return [] if self.is_met else [channel for channel in Channel if channel not in self.connections.outgoing]
+
+    @property
+    def is_one_way(self) -> bool:
+        """Whether one of both nodes has connected, and the other has not."""
+        return not self.connections.is_complete and bool(self.unreached) == bool(self.connections.incoming)
+
+    def what_is_missing(self, me: int, addresses: Sequence[Address]) -> str:
+        """The connections that are not there, as node `me` sees it, and why."""
+        peer = f"node {self.peer} at {addresses[self.peer]}"
+        if not self.unreached:
+            return f"{peer} has not connected to node {me} at {addresses[me]}, which can connect to it"
+        if self.is_one_way:
+            return f"node {me} cannot connect to {peer} ({self.trouble}), which can connect to node {me}"
+        return f"{peer} was not reached: {self.trouble}"
 
     def hear(self, theirs: Standing, clock: float | None) -> bool:
         """Accept the peer's standing, at this node's `clock` of the run; whether it ends the former session.

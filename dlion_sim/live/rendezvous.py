@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -35,6 +36,10 @@ _LONGEST_ROUND_TRIP = 1.0
 _STRANGERS = 32
 """The most connections in a handshake: others wait in the kernel."""
 _REFUSALS_LOGGED = 10
+_BOTH_WAYS = (
+    "all nodes need the same `addresses`, and connect both ways: forward a node's port there to where it listens "
+    "(`listen`), or use a VPN"
+)
 
 
 class Rendezvous:
@@ -65,7 +70,7 @@ class Rendezvous:
         self._pairs = {peer: Pair(peer, process, patience=patience) for peer in peers}
         self._host: Driver | None = None
         self._news = asyncio.Event()
-        """Set when a peer is connected, or sends its clock."""
+        """Set when a peer is connected or was tried, or sends its clock."""
         self.began: float | None = None
         """When the run began, by this machine's `time.monotonic`; None until a peer tells."""
         self.refused = 0
@@ -107,15 +112,21 @@ class Rendezvous:
         """The connections with a peer have ended, and are to be replaced."""
         self._pairs[peer].part()
 
+    @property
+    def untried(self) -> list[int]:
+        """The peers of which the host does not know yet whether they are there."""
+        return [peer for peer, pair in self._pairs.items() if not pair.is_tried]
+
+    async def all_tried(self) -> None:
+        """Wait until the host knows of each peer whether it is there."""
+        while self.untried:
+            await self._more()
+
     def missing(self, whom: Collection[int]) -> list[str]:
-        """Why `meet` has not returned."""
-        words = []
-        for pair in (self._pairs[peer] for peer in whom):
-            if len(pair.connections.outgoing) < len(Channel):
-                words.append(f"node {pair.peer} at {self._addresses[pair.peer]} was not reached: {pair.trouble}")
-            elif not pair.connections.is_complete:
-                words.append(f"node {pair.peer} has not connected")
-        return words
+        """Why `meet` or `all_tried` has not returned."""
+        pairs = [self._pairs[peer] for peer in whom if not self._pairs[peer].connections.is_complete]
+        words = [pair.what_is_missing(self._me, self._addresses) for pair in pairs]
+        return [*words, _BOTH_WAYS] if any(pair.is_one_way for pair in pairs) else words
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -176,6 +187,7 @@ class Rendezvous:
             connected = await asyncio.gather(*(self._connect(pair, channel) for channel in pair.unreached))
             if not (all(connected) or pair.is_tried) and self._host is not None:
                 pair.is_tried = True
+                self._news.set()
                 self._host.missed(pair.peer)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(None if all(connected) else again):
@@ -193,7 +205,9 @@ class Rendezvous:
             pair.trouble = f"it {error}; does it have the same secret or CA, scenario, version and code?"
             return False
         except OSError as error:
-            pair.trouble = error.strerror or str(error) or "no answer"
+            # The event loop puts the address in place of the system's words.
+            of_system = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+            pair.trouble = of_system or str(error) or "no answer"
             return False
         try:
             self._hear(pair, theirs)

@@ -15,7 +15,17 @@ from dlion_sim.live.connection import Connection, connected
 from dlion_sim.live.frames import Kind, Payload, PeerError, head
 from dlion_sim.live.handshake import LARGEST_PAYLOAD, Ends
 from dlion_sim.protocol.messages import Channel
-from tests.live.mesh import QUICK, credentials_of, identity_of, introduce, listeners, meet, rendezvous_of, until
+from tests.live.mesh import (
+    QUICK,
+    credentials_of,
+    free_addresses,
+    identity_of,
+    introduce,
+    listeners,
+    meet,
+    rendezvous_of,
+    until,
+)
 
 
 def close(connections):
@@ -69,6 +79,20 @@ async def test_nodes_of_different_secrets_or_runs_never_meet_and_report_why(othe
         )
     )
     assert not any(task.done() for task in tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def test_a_pair_that_connects_one_way_only_is_reported_at_both_ends():
+    sockets, addresses = listeners(2)
+    (nowhere,) = free_addresses(1)
+    nodes = [rendezvous_of(0, [addresses[0], nowhere], sockets[0]), rendezvous_of(1, addresses, sockets[1])]
+    tasks = [asyncio.create_task(meet(each)) for each in nodes]
+    cannot = f"node 0 cannot connect to node 1 at {nowhere} (Connection refused), which can connect to node 0"
+    has_not = f"node 0 at {addresses[0]} has not connected to node 1 at {addresses[1]}, which can connect to it"
+    await until(lambda: nodes[0].missing([1])[0] == cannot and nodes[1].missing([0])[0] == has_not)
+    assert all("connect both ways" in nodes[rank].missing([1 - rank])[1] for rank in range(2))
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
