@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,7 +50,7 @@ class Transfer:
     message: Message
     began: float
     scale: float = 1.0
-    """Bytes charged for each byte of its tensors."""
+    """Bytes charged for each byte of its tensors, if these grow as the model."""
     counted: int = 0
     """Its bytes that have been recorded for the link."""
     loss: Loss | None = None
@@ -65,7 +66,7 @@ class Transfer:
         if self.scale == 1.0:
             return self.message.size
         header = len(self.message.header)
-        return header + round(self.scale * (self.message.size - header))
+        return header + round(math.pow(self.scale, self.message.body.growth) * (self.message.size - header))
 
     def count(self, carried: float) -> int:
         """Set the bytes carried until now, and return their increase."""

@@ -68,6 +68,8 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
     channel: ClassVar[Channel] = Channel.CONTROL
     stage: ClassVar[Stage | None] = None
     """The stage of its tensors, if a part of their entries may be missing; None: none may."""
+    growth: ClassVar[float] = 1.0
+    """With `cost_as`, each byte of its tensors is charged as this power of the ratio of parameters."""
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
         """Whether it may have tensors of these shapes, with models of so many `parameters`; by default none.

@@ -152,7 +152,8 @@ class CostAs(Model):
     """A larger model whose compute time and bytes are charged, in simulations only."""
 
     parameters: Annotated[Parameters, Field(gt=0)]
-    """Its parameters: bytes are scaled by their ratio to the trained model's."""
+    """Its parameters: bytes are scaled by their ratio to the trained model's, and PowerSGD's, as if layers were wider,
+    by its square root."""
     flops: Annotated[Flops, Field(gt=0)] | None = None
     """FLOPs of forward and backward pass for one sample; by default scaled like the parameters. No effect with a
     `compute_time.beta`."""

@@ -29,8 +29,8 @@ class Transport:
 
     The queue's head is a flow over the pair's route; or several flows one after another, with slow start. When its last
     byte has been sent, the next one starts, and it is delivered after the route's latency; or at once, if latencies
-    pass before a message enters its queue. Each byte of tensors is charged as `scale` bytes on links; rates that
-    `bytes_per_second` returns are divided by it.
+    pass before a message enters its queue. Each byte of tensors is charged as `scale` bytes on links, or as
+    `Body.growth` says; rates that `bytes_per_second` returns are divided by `scale`.
     """
 
     def __init__(

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.exchange.power_sgd import Factor
 from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.streams import stream
@@ -58,6 +59,14 @@ def test_what_two_factors_would_not_shorten_is_sent_whole():
     expected = trained({"name": "baseline"}, 3, 6, gradients=noisy, variables=VARIABLES)
     torch.testing.assert_close(workers[0].replica.parameters, expected[0])
     assert [len(message.tensors[0]) for message in sent[0] if isinstance(message.body, Factor)] == [58, 58, 0, 0] * 6
+
+
+def test_a_larger_model_is_charged_the_factors_of_wider_layers():
+    """With layers twice as wide, four times the parameters."""
+    (small, large) = (powered(2, rank=2, iterations=1, variables=((8 * k, 12 * k),))[1][0] for k in (1, 2))
+    assert [message.tensors[0].numel() for message in small] == [2 * 8, 2 * 12]
+    for message, wider in zip(small, large, strict=True):
+        assert Transfer(1, message, 0.0, scale=4.0).size == wider.size
 
 
 def test_the_factors_are_sent():

@@ -105,7 +105,7 @@ class Tiles:
         for (part, p, q), begins in zip(self._parts(coefficients.abs()), self.begins, strict=True):
             places = part.view(-1, p * q).topk(min(count, p * q), dim=1, sorted=False).indices
             found.append((places + begins).view(-1))
-        return torch.cat(found).to(torch.int32).sort().values
+        return torch.cat(found).sort().values.to(torch.int32)
 
     def _parts(self, coefficients: Tensor) -> Iterator[tuple[Tensor, int, int]]:
         """The tiles of each shape [number, p, q], with p and q."""

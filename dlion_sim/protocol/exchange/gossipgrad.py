@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from dlion_sim.protocol.choices import Exchange
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
@@ -39,8 +41,14 @@ class GossipGradientExchange(Exchange):
         """The worker ahead (1) or behind (-1) in the circle."""
         workers = self.setup.workers
         period, exponent = divmod(iteration, (workers - 1).bit_length())
-        circle = stream(self.setup.seed, "gossipgrad", period).permutation(workers).tolist()
-        return int(circle[(circle.index(self.setup.worker) + direction * 2**exponent) % workers])
+        circle = _circle(self.setup.seed, period, workers)
+        return circle[(circle.index(self.setup.worker) + direction * (1 << exponent)) % workers]
+
+
+@lru_cache(maxsize=16)
+def _circle(seed: int, period: int, workers: int) -> tuple[int, ...]:
+    """The workers in the order of a period's circle: drawing it takes longer than the rest of an iteration."""
+    return tuple(stream(seed, "gossipgrad", period).permutation(workers).tolist())
 
 
 SYSTEMS["gossipgrad"] = Composition("Daily et al., 2018", exchange={"kind": "gossipgrad"})

@@ -30,6 +30,7 @@ class Factor(Body, frozen=True, array_like=True):
 
     kind: ClassVar[str] = "factor"
     channel: ClassVar[Channel] = Channel.DATA
+    growth: ClassVar[float] = 0.5  # with layers k times as wide, matrices have k^2 times the entries, factors k times
     iteration: Count
     side: Annotated[int, msgspec.Meta(ge=0, le=1)]
 

@@ -1,5 +1,6 @@
 """Sparse averaging of parameters (SPARTA: EXO Labs, 2025)."""
 
+from functools import lru_cache
 from typing import ClassVar
 
 import torch
@@ -55,9 +56,14 @@ class SpartaExchange(Exchange):
         return max(1, round(self.parameters.part * self.setup.replica.layout.size))
 
     def _chosen(self, iteration: int) -> torch.Tensor:
-        rng = stream(self.setup.seed, "sparta", iteration)
-        chosen = rng.choice(self.setup.replica.layout.size, self._count, replace=False)
-        return torch.from_numpy(chosen).to(self.setup.replica.parameters.device)
+        parameters = self.setup.replica.parameters
+        return _drawn(self.setup.seed, iteration, len(parameters), self._count).to(parameters.device)
+
+
+@lru_cache(maxsize=4)
+def _drawn(seed: int, iteration: int, size: int, count: int) -> torch.Tensor:
+    """The indices [count] of an iteration's parameters, drawn once for all workers. Not to be written."""
+    return torch.from_numpy(stream(seed, "sparta", iteration).choice(size, count, replace=False))
 
 
 SYSTEMS["sparta"] = Composition("EXO Labs, 2025", exchange={"kind": "sparta"})

@@ -54,7 +54,8 @@ class PacketDelivery:
     """Messages of a channel to a peer, and their packets, follow one another over a connection.
 
     The network runs ahead of the event queue, up to the next event of a message, but never beyond the next scheduled
-    call. Each byte of tensors is charged as `scale` bytes on links. It stops at the run's `end`.
+    call. Each byte of tensors is charged as `scale` bytes on links, or as `Body.growth` says. It stops at the run's
+    `end`.
     """
 
     def __init__(
