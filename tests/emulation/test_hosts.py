@@ -99,17 +99,16 @@ def test_a_host_that_is_not_listed_is_refused_and_a_listed_name_may_have_another
         start(spare, 2, listed, "--join", "--incarnation=1")
         until(lambda: iterations(spare, "rank-2.1") > 2)
 
-        for host in (spare, two, one):
-            kill(host, "TERM")
-        said = [each.communicate()[0] for each in members]
-        parts = [host.home / "parts" for host in (one, two, three, spare)]
-        for part in parts:
-            shutil.copytree(part, tmp_path / "parts", dirs_exist_ok=True)
-    assert all("completed (left)" in each for each in said)
-    assert "has lost node 2" in "".join(said)
+        assert [each.poll() for each in members] == [None, None]
+        for host in (one, two, spare):  # To leave in good order would take evaluations, which nobody reads.
+            kill(host, "KILL")
+        said = "".join(each.communicate()[0] for each in members)
+        for host in (one, two, three, spare):
+            shutil.copytree(host.home / "parts", tmp_path / "parts", dirs_exist_ok=True)
+    assert "has lost node 2" in said
     told = gather(tmp_path / "parts", tmp_path / "live").membership()
     assert list(told[told["what"] == "joined"]["participant"]) == [2, 2]
-    assert set(told[told["what"] == "lost"]["participant"]) <= {2, 1}
+    assert 2 in set(told[told["what"] == "lost"]["participant"])
 
 
 def test_a_pair_that_connects_one_way_only_is_refused_at_both_ends(tmp_path, secret):
