@@ -26,6 +26,10 @@ Moments = list[Tensor | None]
 class Rule(Protocol):
     """An optimizer without its state."""
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a step depends on earlier gradients."""
+
     def moments(self, parameters: Tensor) -> Moments:
         """Those before the first step of `parameters` [P]."""
 
@@ -39,6 +43,10 @@ class Sgd:
     def __init__(self, momentum: float, weight_decay: float) -> None:
         self._momentum = momentum
         self._weight_decay = weight_decay
+
+    @property
+    def remembers(self) -> bool:
+        return self._momentum > 0
 
     def moments(self, parameters: Tensor) -> Moments:
         """None: the first gradient is the first velocity."""
@@ -65,6 +73,8 @@ class Adam:
 
     That is AdamW (Loshchilov and Hutter, ICLR 2019): w <- (1 - learning_rate * weight_decay) * w before the step.
     """
+
+    remembers = True
 
     def __init__(self, weight_decay: float = 0.0) -> None:
         self._weight_decay = weight_decay
@@ -102,6 +112,8 @@ class Muon:
     with a row for each output channel. Updates have the root mean square of AdamW's ("match_rms_adamw"), so that both
     share learning rate and weight decay; torch's defaults otherwise.
     """
+
+    remembers = True
 
     def __init__(self, layout: Layout, weight_decay: float) -> None:
         self._weight_decay = weight_decay
@@ -158,6 +170,10 @@ class Clipped:
     def __init__(self, rule: Rule, norm: float) -> None:
         self._rule = rule
         self._norm = norm
+
+    @property
+    def remembers(self) -> bool:
+        return self._rule.remembers
 
     def moments(self, parameters: Tensor) -> Moments:
         return self._rule.moments(parameters)

@@ -90,6 +90,25 @@ class Replica:
             state.step(self._rule, gradient, rate)
             before.remember(gradient, rate, state)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether steps depend on earlier gradients."""
+        return self._rule.remembers
+
+    def movement(self, gradient: Tensor) -> Tensor:
+        """How the parameters would move [P] by an optimizer step with that gradient, which counts as taken."""
+        state, rate = self._writable(), self.learning_rate
+        self._steps += 1
+        before = state.parameters.clone()
+        state.step(self._rule, gradient, rate)
+        moved = state.parameters - before
+        state.parameters.copy_(before)
+        return moved
+
+    def move(self, movement: Tensor) -> None:
+        """Add a movement [P] to the parameters."""
+        self._writable().parameters.add_(movement)
+
     def merge(self, other: Tensor, share: float) -> None:
         """Move towards the parameters `other` [P]: w <- w - share * (w - other), exact at shares 0 and 1."""
         self._writable().parameters.lerp_(other, share)

@@ -75,6 +75,20 @@ def test_steps_equal_torchs_on_the_module(spec, optimizer_of):
         torch.testing.assert_close(own.parameters, flatten(module), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize(("spec", "_"), [*OPTIMIZERS, CLIPPED])
+def test_a_movement_is_that_of_a_step_which_the_optimizer_remembers(spec, _):
+    moved, stepped = replica(**spec), replica(**spec)
+    for seed in range(4):
+        flat, before = gradient(moved.layout.size, seed), moved.snapshot()
+        movement = moved.movement(flat)
+        assert torch.equal(moved.parameters, before)
+        moved.move(movement)
+        stepped.step(flat)
+        torch.testing.assert_close(moved.parameters, stepped.parameters, rtol=1e-6, atol=1e-6)
+    assert moved.state()[0] == stepped.state()[0] == 4
+    assert moved.remembers == (spec["kind"] != "sgd" or "momentum" in spec)
+
+
 @pytest.mark.parametrize("clip_norm", [0.5, 1e6])
 @pytest.mark.parametrize(("spec", "optimizer_of"), OPTIMIZERS[:-1])  # Muon's bfloat16 would show any rounding.
 def test_a_gradient_is_clipped_by_its_norm_as_torch_clips_it(spec, optimizer_of, clip_norm):

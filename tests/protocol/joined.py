@@ -65,6 +65,7 @@ def setup(
     iterations=None,
     learning_rate=0.1,
     decay=constant,
+    optimizer="sgd",
     mixing=None,
     side=None,
     regions=(),
@@ -73,7 +74,7 @@ def setup(
     return Setup(
         worker=worker,
         workers=workers,
-        replica=Replica(shape, torch.zeros(shape.size), learning_rate=learning_rate, decay=decay),
+        replica=Replica(shape, torch.zeros(shape.size), kind=optimizer, learning_rate=learning_rate, decay=decay),
         mixing=mixing or {peer: 1 / workers for peer in range(workers) if peer != worker},
         batch_size=batch_size,
         training_samples=samples,

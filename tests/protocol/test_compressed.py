@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.exchange.compressed import DeepGradientCompression, RandomKExchange, TopKExchange
-from dlion_sim.protocol.updates import LocalGradient
+from dlion_sim.protocol.updates import Incoming, LocalGradient
 from tests.protocol.flushing import flushed
 from tests.protocol.joined import setup
 
@@ -47,6 +47,37 @@ def test_top_k_takes_the_largest(gradient):
     rest = [index for index in range(20) if index not in indices]
     assert len(indices) == min(5, int(gradient.count_nonzero()))
     assert not indices or gradient[indices].abs().min() >= gradient[rest].abs().max()
+
+
+def test_with_adam_the_largest_of_own_movements_are_sent_and_added_up():
+    """Against torch's Adam at each worker, whose movements are compressed by hand."""
+    workers = [TopKExchange(TopKExchange.Parameters(density=0.2), setup(w, optimizer="adam")) for w in range(3)]
+    own = [torch.nn.Parameter(torch.zeros(6)) for _ in workers]
+    adams = [torch.optim.Adam([each], lr=0.1) for each in own]
+    parameters, residuals = torch.zeros(6), [torch.zeros(6) for _ in workers]
+    generator = torch.Generator().manual_seed(0)
+    for iteration in range(12):
+        gradients = torch.randn(3, 6, generator=generator)
+        results = [
+            one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3, time=0.0))
+            for one, gradient in zip(workers, gradients, strict=True)
+        ]
+        assert torch.equal(workers[0].setup.replica.parameters, parameters)
+        for me, one in enumerate(workers):
+            received = [results[peer].own for peer in range(3) if peer != me]
+            one.apply(Incoming(iteration, results[me].own, received, lambda _: 1 / 3, one.setup.peers))
+        moved = torch.zeros(6)
+        for mine, adam, gradient, residual in zip(own, adams, gradients, residuals, strict=True):
+            mine.data.copy_(parameters)
+            mine.grad = gradient.clone()
+            adam.step()
+            residual += mine.detach() - parameters
+            top = residual.abs().topk(1).indices
+            moved[top] += residual[top] / 3
+            residual[top] = 0
+        expected, parameters = parameters + moved, workers[0].setup.replica.snapshot()
+        assert all(torch.equal(one.setup.replica.parameters, parameters) for one in workers)
+        torch.testing.assert_close(parameters, expected)
 
 
 def test_random_k_differs_by_worker_and_is_deterministic():

@@ -51,10 +51,10 @@ PARTITIONS = {"gossipgrad": "iid"}
 """It averages gradients, half of which are a worker's own: on data that are not alike, workers stay apart."""
 
 
-def learned(folder, cluster, system):
+def learned(folder, cluster, system, *settings):
     """A run, and the accuracy that no worker can exceed alone."""
     partition = f"workload.partition={PARTITIONS.get(system['name'], FEW)}"
-    run = simulate(digits(partition, "duration=30 s", cluster=cluster, system=system), folder)
+    run = simulate(digits(partition, "duration=30 s", *settings, cluster=cluster, system=system), folder)
     of_classes = np.bincount(load("digits").test_targets) / len(load("digits").test_targets)
     return run, max(of_classes[np.array(held) > 0].sum() for held in run.manifest["partition"])
 
@@ -65,6 +65,13 @@ def test_every_system_learns_more_than_any_worker_could_alone(tmp_path, name, cl
     run, alone = learned(tmp_path / "run", cluster, {"name": name, **PERIODS.get(name, {})})
     assert run.summary["diverged"] == []
     assert run.summary["accuracy"]["mean"] > (0.9 if name in PARTITIONS else max(0.75, alone + 0.1))
+
+
+@pytest.mark.parametrize("optimizer", ["{kind: adam, learning_rate: 0.001}", "{learning_rate: 0.01, momentum: 0.9}"])
+def test_few_entries_of_an_optimizers_steps_teach_all_classes(tmp_path, optimizer):
+    system = {"name": "dlion_sparse", **PERIODS["dlion_sparse"]}
+    run, alone = learned(tmp_path, UNEQUAL, system, f"workload.optimizer={optimizer}")
+    assert run.summary["accuracy"]["mean"] > alone + 0.1
 
 
 @pytest.mark.parametrize("route", ["all_to_all", "ring"])

@@ -16,14 +16,19 @@ from torch import Tensor
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.exchange.selection import ranked
 from dlion_sim.protocol.registry import register
-from dlion_sim.protocol.updates import LocalGradient, Outgoing
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 
 Density = Annotated[float, Field(gt=0, le=1)]
 
 
 @register("exchange", "top_k")
 class TopKExchange(Exchange):
-    """The largest entries of the gradient plus what earlier ones left over (Stich et al., NeurIPS'18)."""
+    """The largest entries of the gradient plus what earlier ones left over (Stich et al., NeurIPS'18).
+
+    With an optimizer that remembers gradients (momentum, Adam, Muon), each worker takes its own steps, and their
+    movements are sent and added up in place of gradients, as in momentum correction (Lin et al., ICLR'18): entries that
+    come seldom, and then many gradients' worth, would be normalized away.
+    """
 
     class Parameters(ChoiceParameters):
         """The part to send."""
@@ -37,12 +42,20 @@ class TopKExchange(Exchange):
         self._residual = torch.zeros_like(setup.replica.parameters)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        self._residual += own.gradient
+        replica = self.setup.replica
+        self._residual += replica.movement(own.gradient) if replica.remembers else own.gradient
         count = max(1, round(self.parameters.density * self._residual.numel()))
         indices = self._choose(count)
         update = self.entries(own, indices, self._residual.index_select(0, indices))
         update.add_to(self._residual, -1.0)
         return Outgoing(update, self.to_all(update))
+
+    def apply(self, incoming: Incoming) -> int:
+        if not self.setup.replica.remembers:
+            return super().apply(incoming)
+        if terms := [(update, incoming.factor(update.body)) for update in incoming.updates]:
+            self.setup.replica.move(self.setup.sums.of(terms, self.setup.replica.layout.size))
+        return len(incoming.received)
 
     def _choose(self, count: int) -> Tensor:
         return largest(self._residual, count)
