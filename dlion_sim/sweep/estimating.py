@@ -138,7 +138,7 @@ def run_seconds(
         evaluations = int((run.metrics()["kind"] == "evaluation").sum()) / len(scenario.cluster.workers)
     took = time.monotonic() - began
     summary = run.summary
-    if summary is None or run.manifest["status"] == "completed":
+    if summary is None or run.manifest["status"] != "interrupted":  # It ended by itself, perhaps by a loss.
         return took
     evaluation = summary["wall_seconds"] * (summary["evaluation_share"] or 0.0) / max(1.0, evaluations)
     return took + remaining_seconds(

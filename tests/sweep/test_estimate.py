@@ -39,6 +39,11 @@ def test_a_run_that_is_over_sooner_takes_what_it_took(monkeypatch):
     assert run_seconds(digits("duration=1 s"), watch=1000) < 1000
 
 
+def test_a_run_that_a_loss_ends_at_once_is_estimated_by_itself():
+    down = "availability={workers: {east/0: {down: [[0.3 s, null]]}}}"
+    assert run_seconds(digits("duration=10000000 s", down, system="ring_allreduce"), watch=1000) < 1000
+
+
 def test_runs_that_are_done_tell_it_for_their_kind(tmp_path):
     points = load_sweep(write_sweep(tmp_path, axes=AXES))
     for point, seconds in zip((points[0], points[3]), (100.0, 40.0), strict=True):
