@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ REFERENCE = "baseline"
 """The system that others are compared with."""
 _UNNAMED = ("scenario", "system", "transport", "way", "run", "label")
 """Labels whose values are shown without the label's name."""
+_OPTIMIZER, _OWN = "workload.optimizer", "own"
+"""The optimizer's path, and what begins a label that belongs to the system."""
 _MAX_DIFFERENCES = 2
 """The most settings that a group is named by."""
 
@@ -55,7 +57,7 @@ class Group:
     @property
     def environment(self) -> tuple[tuple[str, str], ...]:
         """All labels except its system."""
-        others = ("system", "run", "label")
+        others = ("system", "run", "label", _OWN)
         return tuple((key, value) for key, value in self.labels.items() if key.split(".")[0] not in others)
 
     def named(self, keys: Iterable[str]) -> str:
@@ -88,6 +90,29 @@ def in_order(groups: Iterable[Group]) -> list[Group]:
 def labelled(groups: Iterable[Group], label: str) -> list[Group]:
     """The groups with a label of the user's."""
     return [Group({**group.labels, "label": label}, group.runs) for group in groups]
+
+
+def with_own_optimizers(groups: Sequence[Group]) -> list[Group]:
+    """The groups, with labels of the optimizer, such as its learning rate, as the system's where each system has its
+    own: these are then compared in one environment."""
+    of_system: dict[tuple[str, str], set[str]] = {}
+    for group in groups:
+        for key, value in group.labels.items():
+            of_system.setdefault((key, group.labels["system"]), set()).add(value)
+    several = {key for (key, _), values in of_system.items() if len(values) > 1}
+    own = {key for key in varying(groups) if key.startswith(_OPTIMIZER)} - several
+    return in_order([Group(_moved(group.labels, own), group.runs) for group in groups])
+
+
+def _moved(labels: Mapping[str, str], own: Collection[str]) -> dict[str, str]:
+    """The labels, with those of the system's own last."""
+    others = {key: value for key, value in labels.items() if key not in own}
+    return {**others, **{key.replace("workload", _OWN, 1): labels[key] for key in labels if key in own}}
+
+
+def is_own(key: str) -> bool:
+    """Whether a label belongs to the system, see `with_own_optimizers`."""
+    return key.split(".")[0] == _OWN
 
 
 def varying(groups: Sequence[Group]) -> list[str]:

@@ -68,11 +68,11 @@ def compare(
 
 def print_comparison(runs: Sequence[Run], target: str | None = None, format_: Format = "table") -> None:
     """Print the table of some runs. Raises InputError if none is completed, or one cannot be read."""
-    from dlion_sim.analysis import chosen_target, group_runs
+    from dlion_sim.analysis import chosen_target, group_runs, with_own_optimizers
     from dlion_sim.cli.comparison_table import comparison_table
     from dlion_sim.cli.fitting import wide_console
 
-    groups = group_runs(runs)
+    groups = with_own_optimizers(group_runs(runs))
     chosen = chosen_target(groups, target)
     if format_ in ("csv", "json"):
         print(_data(groups, chosen.value, format_), end="")

@@ -195,13 +195,13 @@ def heatmap(
 
 
 def _groups(paths: list[Path], labels: list[str] | None = None) -> list[Group]:
-    from dlion_sim.analysis import group_runs, labelled
+    from dlion_sim.analysis import group_runs, labelled, with_own_optimizers
     from dlion_sim.results import Frames
 
     def opened(paths: list[Path]) -> list[Group]:
         runs = Frames.of(paths).runs
         print_early_ends(runs)
-        return group_runs(runs)
+        return with_own_optimizers(group_runs(runs))
 
     if not labels:
         return opened(paths)

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dlion_sim.analysis.groups import Group, note, varying
+from dlion_sim.analysis.groups import Group, is_own, note, varying
 from dlion_sim.figures.looks import Look, look_in_order, system_looks
 from dlion_sim.results import Run
 
@@ -27,7 +27,7 @@ class Panels:
 
     def __init__(self, groups: Sequence[Group]) -> None:
         """The panels of at least one group."""
-        keys = varying(groups)
+        keys = [key for key in varying(groups) if not is_own(key)]
         self._line_keys = line_keys(groups)
         by_line: dict[str, list[Group]] = {}
         for group in groups:

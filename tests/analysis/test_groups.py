@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis import group_runs, label_text, metric_name, varying
+from dlion_sim.analysis import group_runs, label_text, metric_name, varying, with_own_optimizers
 from dlion_sim.analysis.groups import note
 from tests.made_up import made_up_run
 
@@ -125,3 +125,27 @@ def test_incomplete_runs_are_noted(tmp_path):
     assert note(group_runs([made_up_run(tmp_path / "failed", status="failed", exchanging=False)])) == (
         "no exchange, failed"
     )
+
+
+def test_an_optimizer_of_each_systems_own_is_no_environment(tmp_path):
+    rate = "workload.optimizer.learning_rate"
+    runs = [
+        made_up_run(
+            tmp_path / f"{system}-{churn}",
+            system=system,
+            point={rate: value, "availability": churn},
+            extra=f"availability: {churn}\n",
+        )
+        for system, value in (("baseline", "0.1"), ("dlion", "0.01"))
+        for churn in ("never", "1 h")
+    ]
+    groups = with_own_optimizers(group_runs(runs))
+    environments = [dict(group.environment) for group in groups]
+    assert [each["availability"] for each in environments] == ["never", "never", "1 h", "1 h"]
+    assert not any("learning_rate" in key for each in environments for key in each)
+    assert [group.labels["own.optimizer.learning_rate"] for group in groups] == ["0.1", "0.01"] * 2
+    both = [
+        made_up_run(tmp_path / f"other{value}", system="dlion", point={rate: value}, extra=f"rate: {value}\n")
+        for value in ("0.1", "0.01")
+    ]
+    assert [group.labels[rate] for group in with_own_optimizers(group_runs(both))] == ["0.01", "0.1"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlion_sim.analysis import Target, chosen_target, group_runs, metric_name, metric_of, varying
+from dlion_sim.analysis import Target, chosen_target, group_runs, metric_name, metric_of, varying, with_own_optimizers
 from dlion_sim.analysis.groups import Group, metric_label, note
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
@@ -89,7 +89,7 @@ def many_data(collected: Collected, target: float | str | None = None) -> dict[s
     For `target` see `chosen_target`; by default there is none if no run is completed. Raises InputError for runs of
     several metrics, for an invalid target, and if a run cannot be read.
     """
-    groups = group_runs(collected.runs)
+    groups = with_own_optimizers(group_runs(collected.runs))
     page: dict[str, Any] = {
         "title": _title(collected),
         "counts": _counts(collected),
