@@ -37,6 +37,8 @@ class Shakespeare(Model):
     """Tokens per sequence (sample)."""
     tokenizer: Literal["characters", "bpe"] = "characters"
     """Tokens: characters, or a byte-pair encoding of 596 tokens."""
+    test_samples: Annotated[int, Field(ge=1)] | None = None
+    """Size of the test set, at random from the last tenths of all works; by default all of them."""
 
 
 class Lora(Model):

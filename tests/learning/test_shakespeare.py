@@ -55,3 +55,20 @@ def test_a_context_longer_than_any_part_for_the_test_is_refused():
     assert len(load("shakespeare", context=16_384).test_inputs) >= 1
     with pytest.raises(InputError, match=r"dataset\.context: no part for the test has 20001 tokens"):
         load("shakespeare", context=20_000)
+
+
+def test_some_test_samples_are_of_many_works():
+    whole, some = load("shakespeare", context=64), load("shakespeare", context=64, test_samples=100)
+    assert torch.equal(some.test_inputs, whole.test_inputs[:100])
+    assert torch.equal(some.test_targets, whole.test_targets[:100])
+    last_tenths = [parts(text)[1] for text in works().values()]
+    alphabet = sorted(set().union(*works().values()))
+    sampled = ["".join(alphabet[token] for token in tokens) for tokens in some.test_inputs]
+    found = [next(work for work, text in enumerate(last_tenths) if each in text) for each in sampled]
+    assert len(set(found)) > 20
+
+
+@pytest.mark.parametrize("count", [0, 7882])
+def test_more_test_samples_than_there_are_are_refused(count):
+    with pytest.raises(InputError, match=rf"dataset\.test_samples: {count} samples for the test; allowed: 1 to 7881"):
+        load("shakespeare", context=64, test_samples=count)

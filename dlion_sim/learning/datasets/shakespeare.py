@@ -23,17 +23,18 @@ _TEST = 10
 """One part of so many of each work, its last, is for the test."""
 
 
-def shakespeare(*, context: int = 64, tokenizer: Tokenizer = "characters") -> Dataset:
+def shakespeare(*, context: int = 64, tokenizer: Tokenizer = "characters", test_samples: int | None = None) -> Dataset:
     """Sequences of `context` tokens, one after another, with the token after each; no sequence is of two works.
 
-    The last tenth of each work is for the test. A sample's owner is its work, numbered by title, and not whoever
-    speaks: most sequences are of several, and the works name them in different ways. Tokens are the 84 characters, or
-    those and the 512 merges of a byte-pair encoding that was learnt from the training text.
+    The last tenth of each work is for the test: `test_samples` of its sequences, by default all, in an order that is
+    random and always the same, so that the first ones are of all works. A sample's owner is its work, numbered by
+    title, and not whoever speaks: most sequences are of several, and the works name them in different ways. Tokens are
+    the 84 characters, or those and the 512 merges of a byte-pair encoding that was learnt from the training text.
 
     `texts/shakespeare.json.bz2` is made of what `texts/NOTICE` names: a JSON object of the texts by their files' names
     without "_gut.txt", in alphabetical order, by Python's json.dumps, compressed by bz2.compress.
     `texts/shakespeare_merges.json` is what `learn_merges` makes of all training parts, one after another. Raises
-    InputError where the context is too long for any sequence.
+    InputError where the context is too long for any sequence, and for more `test_samples` than there are.
     """
     tokens, vocabulary = _tokens(tokenizer)
     most = max(len(of_work) for _, of_work in tokens) - 1
@@ -43,7 +44,12 @@ def shakespeare(*, context: int = 64, tokenizer: Tokenizer = "characters") -> Da
         )
     train = [_sequences(of_work, context) for of_work, _ in tokens]
     test = [_sequences(of_work, context) for _, of_work in tokens]
-    of_train, of_test = torch.cat(train).long(), torch.cat(test).long()
+    of_train, of_test = torch.cat(train).long(), _in_any_order(torch.cat(test).long())
+    if test_samples is not None and not 0 < test_samples <= len(of_test):
+        raise InputError(
+            f"{test_samples} samples for the test", path="dataset.test_samples", allowed=f"1 to {len(of_test)}"
+        )
+    of_test = of_test[:test_samples]
     samples = torch.tensor([len(sequences) for sequences in train])
     return Dataset(
         name="shakespeare",
@@ -100,6 +106,10 @@ def _characters() -> list[str]:
 
 def _file(name: str) -> bytes:
     return files(__package__).joinpath("texts", name).read_bytes()
+
+
+def _in_any_order(sequences: Tensor) -> Tensor:
+    return sequences[torch.randperm(len(sequences), generator=torch.Generator().manual_seed(0))]
 
 
 def _sequences(tokens: Tensor, context: int) -> Tensor:
