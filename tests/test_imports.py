@@ -31,6 +31,7 @@ MAY_IMPORT = {
         "simulation",
         "emulation",
         "protocol.compose",
+        "protocol.exchange",
         "analysis",
         "figures",
         "results",

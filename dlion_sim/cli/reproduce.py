@@ -19,15 +19,15 @@ from dlion_sim.cli.sweep import estimated, run_sweep
 from dlion_sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from dlion_sim.studies.reproduction import Experiment
+    from dlion_sim.studies.reproduction import Repeated
     from dlion_sim.sweep import Point
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """An experiment to run, in full or short."""
+    """An experiment or a table to repeat, in full or short."""
 
-    experiment: Experiment
+    repeated: Repeated
     points: list[Point]
     runs: Path
     """Folder of its run folders."""
@@ -39,7 +39,8 @@ class _Plan:
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments, e.g. E6; by default they are listed.", show_default=False)
+        list[str] | None,
+        typer.Argument(help="Experiments and tables, e.g. E6; by default they are listed.", show_default=False),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables, figures and verdicts.")] = Path(
         "reproduction"
@@ -64,20 +65,22 @@ def reproduce(
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,
 ) -> None:
-    """Repeat papers' experiments and check their claims: a table, a figure and verdicts for each.
+    """Repeat papers' experiments and tables, and check their claims and numbers: a page with verdicts for each.
 
     Each is a sweep (`dlion sweep reproduction/NAME`). Started again, it does only what is missing, and rewrites the
     pages.
     """
-    from dlion_sim.studies.reproduction import experiments, in_short, short_name, write_collection
+    from dlion_sim.studies.reproduction import in_short, repeated, short_name, write_collection
 
-    known = experiments()
+    known = repeated()
     if not names and not dry_run:
         _print_list(known)
         return
     for name in names or ():
         if name not in known:
-            raise InputError(f"no such experiment{did_you_mean(name, known)}", file=name, allowed=", ".join(known))
+            raise InputError(
+                f"no such experiment or table{did_you_mean(name, known)}", file=name, allowed=", ".join(known)
+            )
     options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
     options.check()
     plans = dict(_plan(name, known[name], runs or output / "runs", short=short) for name in names or known)
@@ -87,21 +90,18 @@ def reproduce(
     options.check_data([point for plan in plans.values() for point in plan.points])
     for name, plan in plans.items():
         _reproduce(name, plan, output / name, options, quiet=quiet)
-    shorts = {short_name(name): in_short(experiment) for name, experiment in known.items()}
+    shorts = {short_name(name): in_short(each) for name, each in known.items()}
     write_collection({**known, **shorts}, output, "dlion reproduce NAME")
 
 
-def _plan(name: str, experiment: Experiment, runs: Path, *, short: bool) -> tuple[str, _Plan]:
-    from dlion_sim.studies.reproduction import MARK, in_short, short_name, shortened
-    from dlion_sim.studies.reproduction.claims import sweep_of
-    from dlion_sim.sweep import load_sweep
+def _plan(name: str, each: Repeated, runs: Path, *, short: bool) -> tuple[str, _Plan]:
+    from dlion_sim.studies.reproduction import MARK, in_short, points_of, short_name
 
-    points = load_sweep(sweep_of(name))
+    points = points_of(name, short=short)
     if not short:
-        return name, _Plan(experiment, points, runs / name, f"dlion reproduce {name}")
+        return name, _Plan(each, points, runs / name, f"dlion reproduce {name}")
     named = short_name(name)
-    again = f"dlion reproduce {name} --short"
-    return named, _Plan(in_short(experiment), shortened(points), runs / named, again, MARK)
+    return named, _Plan(in_short(each), points, runs / named, f"dlion reproduce {name} --short", MARK)
 
 
 def _show(plans: Mapping[str, _Plan], options: ExecutorOptions, *, quiet: bool) -> None:
@@ -118,7 +118,7 @@ def _show(plans: Mapping[str, _Plan], options: ExecutorOptions, *, quiet: bool) 
         check(missing)
         if not quiet:
             takes = estimated(plan.points, found, options, in_short=len(plans) > 1)
-            rows.append([name, plan.experiment.title, str(len(plan.points)), str(len(missing)), takes])
+            rows.append([name, plan.repeated.title, str(len(plan.points)), str(len(missing)), takes])
     headings = ["name", "about", "runs", "to do", "takes"]
     if not quiet:
         Console().print(Fitted(headings, rows, numbers=["runs", "to do"], box=HEAVY_HEAD))
@@ -126,17 +126,18 @@ def _show(plans: Mapping[str, _Plan], options: ExecutorOptions, *, quiet: bool) 
 
 def _reproduce(name: str, plan: _Plan, folder: Path, options: ExecutorOptions, *, quiet: bool) -> None:
     from dlion_sim.results import Run, find_runs
-    from dlion_sim.studies.reproduction import write_experiment
+    from dlion_sim.studies.reproduction import write_results
 
     if not quiet:
-        print(f"{name}: {plan.experiment.title}", flush=True)
-    run_sweep(plan.points, plan.runs, options, quiet=quiet)
-    runs = [Run.open(found) for found in find_runs([plan.runs])]
-    write_experiment(name, plan.experiment, runs, folder, plan.again, plan.mark)
+        print(f"{name}: {plan.repeated.title}", flush=True)
+    if plan.points:
+        run_sweep(plan.points, plan.runs, options, quiet=quiet)
+    runs = [Run.open(found) for found in find_runs([plan.runs])] if plan.points else []
+    write_results(name, plan.repeated, runs, folder, plan.again, plan.mark)
     if not quiet:
         print(f"written: {folder}")
 
 
-def _print_list(known: Mapping[str, Experiment]) -> None:
+def _print_list(known: Mapping[str, Repeated]) -> None:
     rows = [[name, each.title, each.repeats, each.paper] for name, each in known.items()]
     Console().print(Fitted(["name", "about", "repeats", "the paper reports"], rows, box=HEAVY_HEAD))

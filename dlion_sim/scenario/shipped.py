@@ -15,6 +15,8 @@ FOLDER = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
 _SWEEPS = "sweeps"
 REPRODUCTION = FOLDER / "reproduction"
 """Sweeps that repeat papers' experiments, and the papers' claims."""
+TABLES = REPRODUCTION / "tables"
+"""Sweeps for papers' tables of numbers."""
 CLAIMS = REPRODUCTION / "claims.yaml"
 """The papers' claims."""
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks import covenant, goodput, gradients, halos, utilization
+from benchmarks import gradients
 from dlion_sim.calibration import iterations
 from tests.made_up import made_up_run
 
@@ -62,22 +62,17 @@ def test_each_benchmark_has_its_test():
         "bounded_loss",
         "calibration",
         "churn",
-        "covenant",
         "drift",
-        "goodput",
         "gpu",
         "gradients",
-        "halos",
         "incast",
         "live",
-        "moshpit",
         "network",
         "packets",
         "regret",
         "scale",
         "selection",
         "systems",
-        "utilization",
     }
     assert named == benchmarks | {"drawn", "stash"}
 
@@ -89,53 +84,6 @@ def test_gradients(columns, monkeypatch):
     assert table[""][-4:] == systems
     (times,) = (cells for heading, cells in table.items() if heading.startswith("times plain loop"))
     assert len(figures(times)) == len(figures(table["samples/s"])) == len(table[""]) >= 6
-
-
-def test_moshpit(columns, tmp_path):
-    table = columns("moshpit", "--short", "--output", tmp_path)
-    assert table["workers"] == ["512", "512", "768", "900", "900"]
-    assert all(figures(table["dealt anew"]))
-    assert "| 512 | 0 | 1.0 ± 0.0 | 1 |" in (tmp_path / "README.md").read_text()
-
-
-def test_goodput(columns, tmp_path, monkeypatch):
-    assert goodput.goodput(16) == pytest.approx(goodput.PUBLISHED[16], abs=0.01)
-    assert goodput.simulated(4, 2, 900) == pytest.approx(goodput.goodput(4), abs=0.15)
-    monkeypatch.setattr(goodput, "simulated", lambda learners, quorum, _: 1 - quorum / learners / 8)
-    table = columns("goodput", "--short", "--output", tmp_path)
-    assert table["by two constants"][:4] == ["58.0%", "78.6%", "88.0%", "93.6%"]
-    assert "| 8 | 88% | 88.0% | 96.9% | 93.8% |" in (tmp_path / "README.md").read_text()
-
-
-def test_halos(columns, tmp_path, monkeypatch):
-    hours, dropped = halos.halos()
-    assert (halos.asynchronous(), hours) == pytest.approx((1.14, 0.68), abs=0.005)
-    assert dropped == pytest.approx([0.002, 0.31, 0.21, 0.57], abs=0.005)
-    in_region_0 = halos.simulated("HALoS", 0.0, 640)[0] * halos.STEPS / 640
-    assert in_region_0 == pytest.approx(hours, rel=0.1)
-    monkeypatch.setattr(halos, "simulated", lambda *_: (0.5, 0.1))
-    table = columns("halos", "--short", "--output", tmp_path)
-    assert table["its rules"][:3] == ["5.22 (5.37)", "1.14", "0.68"]
-    assert "| DiLoCo, steps by speed | 3.51 (3.75) |" in (tmp_path / "README.md").read_text()
-
-
-def test_utilization(columns, tmp_path):
-    table = columns("utilization", "--short", "--output", tmp_path)
-    assert table["parameters"].count("1B") == 5
-    page = (tmp_path / "README.md").read_text()
-    assert "68 of 75 values are at the same point of the grid, and the others 1 away at most" in page
-    hours = {method: float(found) for method, _, found in utilization.hours(with_simulations=False)}
-    assert hours == pytest.approx(utilization.HOURS, rel=0.04)
-    simulated = utilization.simulated("DiLoCo", 0.118, 6.2)
-    assert simulated == pytest.approx(utilization.layer_by_layer("DiLoCo", 1e9, 24, 0.118, 6.2), abs=0.03)
-
-
-def test_covenant(columns, tmp_path):
-    table = columns("covenant", "--short", "--output", tmp_path)
-    payload, found = (figures(table[name][1:]) for name in ("by payload", "a round's communication"))
-    assert found == pytest.approx(payload, rel=0.08)
-    assert payload[0] == pytest.approx(19 * 8 * covenant.PARAMETERS * 4 / 146 / 110e6, abs=1)
-    assert "Neither the store" in (tmp_path / "README.md").read_text()
 
 
 def test_churn(columns, tmp_path):

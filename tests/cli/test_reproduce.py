@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dlion_sim import load
-from dlion_sim.studies.reproduction import claims
+from dlion_sim.studies.reproduction import claims, repetition
 from tests.command import dlion
 from tests.sweep.scenarios import write_sweep
 
@@ -28,7 +28,7 @@ def here(tmp_path, monkeypatch, at_once):
     monkeypatch.setenv("COLUMNS", "120")
     write_sweep(tmp_path, axes={"system": ["baseline", "ako"], "seed": [0, 1]}).rename(tmp_path / "E1.yaml")
     (tmp_path / "claims.yaml").write_text(CLAIMS)
-    monkeypatch.setattr(claims, "REPRODUCTION", tmp_path)
+    monkeypatch.setattr(repetition, "REPRODUCTION", tmp_path)
     monkeypatch.setattr(claims, "CLAIMS", tmp_path / "claims.yaml")
     return tmp_path
 

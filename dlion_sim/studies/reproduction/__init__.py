@@ -1,13 +1,12 @@
-"""Reproduction of papers' experiments: a sweep for each, and verdicts on their claims."""
+"""Reproduction of papers' experiments, with verdicts on their claims, and of tables, with verdicts on their numbers."""
 
-from dlion_sim.studies.reproduction.claims import (
+from dlion_sim.studies.reproduction.collection import write_collection
+from dlion_sim.studies.reproduction.repetition import (
     MARK,
-    Claim,
-    Experiment,
-    experiments,
+    Repeated,
     in_short,
+    points_of,
+    repeated,
     short_name,
-    shortened,
+    write_results,
 )
-from dlion_sim.studies.reproduction.verdicts import judged
-from dlion_sim.studies.reproduction.writing import write_collection, write_experiment

@@ -1,27 +1,16 @@
-"""The reproduced experiments, their papers' claims, and short forms of them."""
+"""The reproduced experiments and their papers' claims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dlion_sim.errors import InputError
 from dlion_sim.scenario.faults import as_input_error
 from dlion_sim.scenario.loading import read_data
 from dlion_sim.scenario.model import Model
-from dlion_sim.scenario.shipped import CLAIMS, REPRODUCTION
-from dlion_sim.sweep import Point
-
-PART = 10
-"""A short run's duration is 1/PART of the full one."""
-_MIN_EVALUATIONS = 6
-"""Of a short run."""
-MARK = "short"
-"""The mark of verdicts on short runs."""
+from dlion_sim.scenario.shipped import CLAIMS
 
 Quantity = Literal["accuracy", "time", "deviation", "bytes", "iterations"]
 """The quantity of a claim: the final metric; the time to the target; the mean deviation among workers; bytes sent by
@@ -139,46 +128,3 @@ def experiments() -> Mapping[str, Experiment]:
         return TypeAdapter(dict[str, Experiment]).validate_python(data)
     except ValidationError as error:
         raise as_input_error(error, data, CLAIMS) from None
-
-
-def sweep_of(name: str) -> Path:
-    """The sweep of an experiment. Raises InputError if there is none."""
-    file = REPRODUCTION / f"{name}.yaml"
-    if not file.is_file():
-        raise InputError("no such sweep", file=file)
-    return file
-
-
-def shortened(points: Sequence[Point]) -> list[Point]:
-    """The points of the first seed, each a tenth as long. Raises InputError for an invalid scenario."""
-    first = points[0].labels["seed"]
-    return [_shortened(point) for point in points if point.labels["seed"] == first]
-
-
-def _shortened(point: Point) -> Point:
-    scenario = point.scenario()
-    if scenario.duration is None:
-        return point
-    duration = scenario.duration / PART
-    every = min(scenario.workload.evaluate_every, duration / _MIN_EVALUATIONS)
-    values = {"duration": f"{duration:g} s", "workload.evaluate_every": f"{every:g} s"}
-    labels = {axis: values.get(axis, label) for axis, label in point.labels.items()}
-    return replace(point, labels=labels, values={**point.values, **values})
-
-
-def short_name(name: str) -> str:
-    """The name of an experiment's short form and of its folders."""
-    return f"{name}-short"
-
-
-def in_short(experiment: Experiment) -> Experiment:
-    """The short form's description: without the target and the findings of the full experiment."""
-    note = f"Short: one seed, and 1/{PART} of each run's duration. Its verdicts are not about the paper's claims"
-    return experiment.model_copy(
-        update={
-            "title": f"{experiment.title} (short)",
-            "differs": ". ".join(filter(None, [note, experiment.differs])),
-            "target": None,
-            "found": "",
-        }
-    )

@@ -1,9 +1,9 @@
-"""Result pages: for each experiment its table, figure and verdicts, and one page for all."""
+"""The page of an experiment: its table, figure and verdicts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,11 @@ from dlion_sim.results import WAN, Run, headings, traffic_of
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.numbers import in_bytes, percent
 from dlion_sim.studies.reproduction.claims import Closer, Experiment
-from dlion_sim.studies.reproduction.verdicts import DIRECTIONS, Verdict, by_regime, judged
+from dlion_sim.studies.reproduction.pages import PAGE, VERDICT_COLUMNS, markdown, write_page, write_verdicts
+from dlion_sim.studies.reproduction.verdicts import Verdict, by_regime, judged
 
-PAGE = "README.md"
 _TABLE = "table.csv"
-_VERDICTS = "verdicts.csv"
 _FIGURE = "figure"
-_VERDICT_COLUMNS = ("claim", "where", "paper", "here", "factor", "p", "direction")
-"""Columns of verdicts.csv."""
 
 
 def write_experiment(
@@ -50,10 +47,10 @@ def write_experiment(
     single = _named_run(experiment.closer, runs) if experiment.closer else None
     table = _table(groups, target)
     folder.mkdir(parents=True, exist_ok=True)
-    rows = pd.DataFrame([_row(verdict, mark) for verdict in verdicts], columns=_VERDICT_COLUMNS)
-    for name_of_file, frame in ((_TABLE, table), (_VERDICTS, rows)):
-        with replacing(folder / name_of_file) as file:
-            frame.to_csv(file, index=False)
+    rows = pd.DataFrame([_row(verdict, mark) for verdict in verdicts], columns=VERDICT_COLUMNS)
+    with replacing(folder / _TABLE) as file:
+        table.to_csv(file, index=False)
+    write_verdicts(folder, rows)
     draw = _DRAWN[experiment.figure]
     for ending in ("png", "svg"):
         draw(groups, folder / f"{_FIGURE}.{ending}", target)
@@ -65,16 +62,16 @@ def write_experiment(
         f"**How sure that is**: {experiment.sure}",
         *([f"**Different here**: {experiment.differs}"] if experiment.differs else []),
         f"![{experiment.title}]({_FIGURE}.png)",
-        _markdown(table),
+        markdown(table),
         "± are 95 % t-intervals over seeds; time: virtual seconds until the accuracy is "
         f"{percent(target)}, of seeds that got there in the brackets; p: paired t-test of the accuracy against the "
         "first row of the same environment, Holm-corrected.",
         *closer,
-        *(["## Verdicts", _markdown(_by_environment(rows))] if verdicts else []),
+        *(["## Verdicts", markdown(_by_environment(rows))] if verdicts else []),
         *([experiment.found] if experiment.found else []),
         f"Again: `{again}`.",
     ]
-    _write(folder / PAGE, lines)
+    write_page(folder / PAGE, lines)
     return verdicts
 
 
@@ -102,51 +99,6 @@ def _with_short_names(groups: Sequence[Group]) -> list[Group]:
     return [
         Group({**group.labels, "scenario": name}, group.runs) for group, (name, _, _) in zip(groups, names, strict=True)
     ]
-
-
-def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) -> None:
-    """Write the page on all `known` experiments with a folder of their name in `folder`; `again` as above.
-
-    Raises InputError if one of these cannot be read.
-    """
-    verdicts = {name: _read(folder / name / _VERDICTS) for name in known if (folder / name / _VERDICTS).is_file()}
-    rows = [
-        {
-            "experiment": f"[{name}]({name}/{PAGE})",
-            "about": experiment.title,
-            "repeats": experiment.repeats,
-            "the paper reports": experiment.paper,
-            "its claims here": _counted(list(verdicts[name]["direction"])),
-        }
-        for name, experiment in known.items()
-        if name in verdicts
-    ]
-    numbers = [
-        {
-            "experiment": name,
-            "claim": claim,
-            "the paper": paper,
-            "in each environment here": "; ".join(
-                f"{one['factor'] or one['here']} {one['direction']}" for one in of_claim.to_dict("records")
-            ),
-        }
-        for name, table in verdicts.items()
-        for (claim, paper), of_claim in table[table["paper"] != ""].groupby(["claim", "paper"], sort=False)
-    ]
-    parts = ["# Papers' experiments, repeated", _INTRODUCTION.format(again), _markdown(pd.DataFrame(rows))]
-    if numbers:
-        parts += ["## What papers have numbers for", _NUMBERS, _markdown(pd.DataFrame(numbers))]
-    _write(folder / PAGE, parts)
-
-
-_INTRODUCTION = (
-    "Each is a sweep of `scenarios/reproduction/`, which says how sure each setting is, and is run again by `{}`. The "
-    "papers' texts were not at hand, so most figures have no number here. A claim has the same direction here where "
-    "the difference is significant (paired t-test over seeds, 5 %) and has the paper's sign."
-)
-
-
-_NUMBERS = "More accuracy relative to the other's, and how many times sooner; > where the other was never there."
 
 
 def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
@@ -222,33 +174,10 @@ def _by_environment(verdicts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows.values()).fillna("").loc[:, lambda table: (table != "").any()]
 
 
-def _read(file: Path) -> pd.DataFrame:
-    """The verdicts of a file, all as text."""
-    try:
-        return pd.read_csv(file, dtype=str, keep_default_na=False)[[*_VERDICT_COLUMNS]]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"cannot be read: {error}", file=file, allowed="what `reproduce` writes") from None
-
-
-def _counted(directions: Sequence[str]) -> str:
-    known = dict.fromkeys([*DIRECTIONS, *directions])
-    return ", ".join(f"{directions.count(each)} {each}" for each in known if each in directions) or "none judged"
-
-
 def _with_interval(value: float, half: float, written: str) -> str:
     if math.isnan(value):
         return ""
     return written.format(value) + ("" if math.isnan(half) else f" ± {written.format(half)}")
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    lines = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def _write(file: Path, parts: Iterable[str]) -> None:
-    with replacing(file) as temporary:
-        temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def _accuracy_at(groups: Sequence[Group], file: Path, _: float) -> object:

@@ -6,9 +6,8 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario.shipped import REPRODUCTION
-from dlion_sim.studies.reproduction import claims, experiments, shortened
-from dlion_sim.studies.reproduction.claims import Comparison, sweep_of
-from dlion_sim.sweep import load_sweep
+from dlion_sim.studies.reproduction import claims, points_of
+from dlion_sim.studies.reproduction.claims import Comparison, experiments
 
 EXPERIMENTS = experiments()
 
@@ -20,7 +19,7 @@ def test_all_experiments_are_there():
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_claims_name_runs_of_the_sweep(name):
-    points = load_sweep(sweep_of(name))
+    points = points_of(name, short=False)
     sides = [side for claim in EXPERIMENTS[name].judged for side in (claim.of, claim.than)]
     values = {axis.rsplit(".", 1)[-1]: {point.labels[axis] for point in points} for axis in points[0].labels}
     values["scenario"] = {point.base.label for point in points}
@@ -33,7 +32,7 @@ def test_claims_name_runs_of_the_sweep(name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_point_has_three_seeds_and_is_valid(name):
-    points = load_sweep(sweep_of(name))
+    points = points_of(name, short=False)
     seeds = Counter(tuple(value for axis, value in point.labels.items() if axis != "seed") for point in points)
     assert set(seeds.values()) == {1 if name == "cipher" else 3}
     one_of_each = {point.labels["system"]: point for point in points}
@@ -43,8 +42,7 @@ def test_every_point_has_three_seeds_and_is_valid(name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_short_form_is_valid(name):
-    whole = load_sweep(sweep_of(name))
-    short = shortened(whole)
+    whole, short = points_of(name, short=False), points_of(name, short=True)
     assert len(whole) == len(short) * (1 if name == "cipher" else 3)
     assert [point.name for point in short] == [point.name for point in whole if point.labels["seed"] == "0"]
     for point in {point.base.label: point for point in short}.values():
@@ -57,14 +55,14 @@ def test_the_short_form_is_valid(name):
 def test_systems_have_exactly_the_rates_of_both_regimes(name):
     rates = EXPERIMENTS[name].rates
     found = defaultdict(set)
-    for point in load_sweep(sweep_of(name)):
+    for point in points_of(name, short=False):
         found[point.labels["system"]].add(float(point.labels["workload.optimizer.learning_rate"]))
     assert found == {system: {own, rates.one or own} for system, own in rates.own.items()}
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in REPRODUCTION.glob("*.yaml") if file.stem != "claims"))
 def test_every_sweep_is_valid(name):
-    for point in load_sweep(sweep_of(name)):
+    for point in points_of(name, short=False):
         assert point.scenario().seed == int(point.labels["seed"])
 
 

@@ -6,7 +6,10 @@ import pytest
 
 from dlion_sim.analysis import group_runs
 from dlion_sim.errors import InputError
-from dlion_sim.studies.reproduction import Claim, Experiment, judged, write_collection, write_experiment
+from dlion_sim.studies.reproduction import write_collection
+from dlion_sim.studies.reproduction.claims import Claim, Experiment
+from dlion_sim.studies.reproduction.verdicts import judged
+from dlion_sim.studies.reproduction.writing import write_experiment
 from tests.made_up import made_up_run
 
 UNSURE = {"title": "A", "repeats": "B", "paper": "C", "sure": "D"}

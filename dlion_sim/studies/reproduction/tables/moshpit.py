@@ -3,19 +3,21 @@
 The published values are the means over ten seeds in its notebook `plot_results.ipynb`: iterations until the variance
 is below 1e-9, at most 50, on a grid of 32 x 32. A worker that fails leaves its cell empty for that iteration; an
 all-reduce needs all workers. *Moshpit* has fixed cells, as in the notebook; *dealt anew* is the system `moshpit`.
+A mean is as published within two standard errors of ten seeds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
+import pandas as pd
 
-from benchmarks.measuring import options, table, write_page
 from dlion_sim.protocol.exchange.moshpit import grid
+from dlion_sim.results import Run
+from dlion_sim.studies.reproduction.tables.table import Check, Findings, PublishedTable
 
 SIDE, MOST, PRECISE = 32, 50, 1e-9
 PUBLISHED = {
@@ -26,6 +28,7 @@ PUBLISHED = {
     (900, 0.01): (50.0, 7.0, 6.5),
 }
 """By workers and probability of failure: all-reduce, random groups, Moshpit."""
+_PUBLISHED_SEEDS, _ROUNDING = 10, 0.05
 WAYS = ("all-reduce", "random groups", "Moshpit", "dealt anew")
 Groups = Iterator[npt.NDArray[np.intp]]
 """The group of each worker, one iteration after another."""
@@ -76,32 +79,36 @@ def iterations(groups: Callable[[int, int], Groups], workers: int, fails: float,
     return number
 
 
-def main() -> None:
-    """Print the table, and write it to `--output`."""
-    arguments = options(__doc__, page=True).parse_args()
-    seeds = 2 if arguments.short else 100
-    rows = []
+def findings(_: Sequence[Run], seeds: int = 100) -> Findings:
+    """Means over so many seeds."""
+    rows, checks = [], []
     for (workers, fails), published in PUBLISHED.items():
         cells = [str(workers), f"{fails:g}"]
-        for ways, known in zip(
-            (one_group, random_groups, rows_and_columns, dealt_anew), (*published, None), strict=True
+        for name, groups, known in zip(
+            WAYS, (one_group, random_groups, rows_and_columns, dealt_anew), (*published, None), strict=True
         ):
-            found = np.array([iterations(ways, workers, fails, seed) for seed in range(seeds)])
-            cells += [f"{found.mean():.1f} ± {found.std() / sqrt(10):.1f}"] + ([f"{known:g}"] if known else [])
+            found = np.array([iterations(groups, workers, fails, seed) for seed in range(seeds)])
+            error = found.std() / sqrt(_PUBLISHED_SEEDS)
+            cells.append(f"{found.mean():.1f} ± {error:.1f}")
+            if known is not None:
+                cells.append(f"{known:g}")
+                # Published means are rounded, and have an error of their own; equal within two standard errors.
+                within = 1 + (2 * error + _ROUNDING) / known
+                number = f"{name}, {workers} workers, {fails:g} failing: iterations"
+                checks.append(Check(number, f"means of {seeds} seeds", known, float(found.mean()), within))
         rows.append(cells)
     columns = ["workers", "p(failure)"]
     for way in WAYS:
         columns += [way] if way == WAYS[-1] else [way, "published"]
-    shown = table(f"iterations until all are averaged: means of {seeds} seeds ± a standard error of ten", *columns)
-    for cells in rows:
-        shown.add_row(*cells)
-    Console().print(shown)
-    if arguments.output:
-        means = f"Means over {seeds} seeds, ± a standard error of ten seeds."
-        command = "`python -m benchmarks.moshpit --output results/moshpit`"
-        about = [(__doc__ or "").strip(), f"{means} {command}"]
-        write_page(arguments.output, "Moshpit's averaging", about, columns, rows)
+    note = f"Means over {seeds} seeds, ± a standard error of ten seeds."
+    return Findings([pd.DataFrame(rows, columns=columns)], checks, note)
 
 
-if __name__ == "__main__":
-    main()
+TABLE = PublishedTable(
+    title="Moshpit's averaging",
+    repeats="Moshpit (NeurIPS'21), `plot_results.ipynb` of its code: iterations until values are averaged",
+    paper="5 to 8 iterations on a grid of 32 x 32, with failures too, of which one stops an all-reduce",
+    about=__doc__ or "",
+    compute=findings,
+    has_runs=False,
+)
