@@ -1,5 +1,4 @@
-"""Shared parts of benchmarks: options, tables, pages, workloads without learning, and ratios of two programs that
-alternate."""
+"""Shared parts of benchmarks: options, tables, pages, and ratios of two programs that alternate."""
 
 from __future__ import annotations
 
@@ -7,12 +6,9 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-import torch
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
 
 
 def options(about: str | None, *, repeat: int | None = None, page: bool = False) -> ArgumentParser:
@@ -64,24 +60,6 @@ def present(
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows))
-
-
-def workload(module: str, model: str, **costs: object) -> dict[str, Any]:
-    """A scenario's workload of which only time and bytes count; `module` has its data set `numbers`, and its model."""
-    return {
-        "dataset": f"{module}:numbers",
-        "model": f"{module}:{model}",
-        "batch_size": 1,
-        "optimizer": {"learning_rate": 1e-6},
-        "evaluate_every": "1000 h",
-        **costs,
-    }
-
-
-def zeros(samples: int, features: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A data set of nothing in particular: inputs and targets [samples, features], for training and test."""
-    values = torch.zeros(samples, features)
-    return values, values, values, values
 
 
 def ratio(reference: Sequence[float], ours: Sequence[float]) -> str:

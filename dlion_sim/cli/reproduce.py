@@ -67,8 +67,8 @@ def reproduce(
 ) -> None:
     """Repeat papers' experiments and tables, and check their claims and numbers: a page with verdicts for each.
 
-    Each is a sweep (`dlion sweep reproduction/NAME`). Started again, it does only what is missing, and rewrites the
-    pages.
+    An experiment is a sweep (`dlion sweep reproduction/NAME`); of tables, simulations are (reproduction/tables/NAME).
+    Started again, it does only what is missing, and rewrites the pages.
     """
     from dlion_sim.studies.reproduction import in_short, repeated, short_name, write_collection
 

@@ -29,6 +29,7 @@ def here(tmp_path, monkeypatch, at_once):
     write_sweep(tmp_path, axes={"system": ["baseline", "ako"], "seed": [0, 1]}).rename(tmp_path / "E1.yaml")
     (tmp_path / "claims.yaml").write_text(CLAIMS)
     monkeypatch.setattr(repetition, "REPRODUCTION", tmp_path)
+    monkeypatch.setattr(repetition, "TABLES", {"moshpit": repetition.TABLES["moshpit"]})
     monkeypatch.setattr(claims, "CLAIMS", tmp_path / "claims.yaml")
     return tmp_path
 
@@ -57,6 +58,12 @@ def test_pages_are_rewritten_without_further_runs(capsys, monkeypatch, here):
     assert (here / "reproduction/E1/README.md").read_text() == page
 
 
+def test_a_table_without_runs_is_computed_and_stands_beside_experiments(capsys, monkeypatch, here):
+    assert dlion(monkeypatch, "reproduce", "moshpit", "-q") == 0
+    assert "15 of 15 numbers are as published" in (here / "reproduction/moshpit/README.md").read_text()
+    assert "means of 100 seeds: 15 of 15" in (here / "reproduction/README.md").read_text()
+
+
 def test_an_experiments_sweep_can_be_run_by_name(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "reproduction/E6", "-o", "out", "--dry-run", "-q") == 0
     assert dlion(monkeypatch, "sweep", "reproduction/E66", "-o", "out") == 2
@@ -67,7 +74,7 @@ def test_an_experiments_sweep_can_be_run_by_name(capsys, monkeypatch, here):
 
 def test_an_unknown_experiment_or_a_missing_sweep_is_one_line(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "reproduce", "E3") == 2
-    assert capsys.readouterr().err == "dlion: E3: no such experiment; allowed: E1, E2\n"
+    assert capsys.readouterr().err == "dlion: E3: no such experiment or table; allowed: E1, E2, moshpit\n"
     assert dlion(monkeypatch, "reproduce", "E2") == 2
     assert "E2.yaml: no such sweep" in capsys.readouterr().err
     assert not (here / "reproduction").exists()

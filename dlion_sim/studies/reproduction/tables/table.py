@@ -21,12 +21,15 @@ class Check:
     by: str
     """The model that it is found by."""
     published: float
+    """In the unit that `number` names."""
     found: float
+    """In the same; infinite if it is beyond what was searched."""
     within: float
     """The ratio of the two, or its inverse, up to which they count as equal, e.g. 1.03."""
 
     @property
     def is_as_published(self) -> bool:
+        """Whether both are above 0, finite, and no further apart than `within`."""
         return 0 < self.found < inf and abs(log(self.found / self.published)) <= log(self.within)
 
 
@@ -53,6 +56,7 @@ class PublishedTable:
     about: str
     """Sources, models and findings, in Markdown."""
     compute: Callable[[Sequence[Run]], Findings]
+    """From the completed runs of the table's sweep. Raises InputError for other runs."""
     has_runs: bool = True
     """Whether it needs simulations, which are the sweep of its name."""
 
