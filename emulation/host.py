@@ -77,7 +77,8 @@ class Host:
 
     def start(self, *command: str, **variables: str) -> subprocess.Popen[str]:
         """Start a command in its home, with these environment variables too; its output and errors can be read."""
-        own = {"HOME": _HOME, "HOSTNAME": self.name, "PATH": os.environ["PATH"], "PYTHONPATH": str(_PACKAGE.parent)}
+        path = f"{sys.prefix}/bin:{os.environ['PATH']}"
+        own = {"HOME": _HOME, "HOSTNAME": self.name, "PATH": path, "PYTHONPATH": str(_PACKAGE.parent)}
         return subprocess.Popen(
             ["nsenter", f"--target={self.process}", "--all", "--root", "--wd", *command],
             env=own | variables,

@@ -41,7 +41,7 @@ def test_other_choices_train_and_go_on_after_a_stop(other, tmp_path, rehearsal):
 
 def test_an_index_of_an_exchange_that_stays_on_the_cpu(tmp_path, rehearsal, monkeypatch):
     sparta = sys.modules["dlion_sim.protocol.exchange.sparta"]
-    plant(monkeypatch, sparta, "SpartaExchange._chosen", ".to(self.setup.replica.parameters.device)", "")
+    plant(monkeypatch, sparta, "SpartaExchange._chosen", ".to(parameters.device)", "")
     with pytest.raises(
         RuntimeError, match=r"on the same device, but aten\.index.* got one on rehearsal:0 and \[48\] int64 on"
     ):
