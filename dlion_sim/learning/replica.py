@@ -123,6 +123,10 @@ class Replica:
         """Replace the parameters from entry `offset` on by `values` [m]."""
         self._writable().parameters[offset : offset + len(values)] = values
 
+    def write_entries(self, indices: Tensor, values: Tensor) -> None:
+        """Replace the parameters of distinct indices [m] by `values` [m]."""
+        self._writable().parameters[indices] = values
+
     def snapshot(self) -> Tensor:
         """The present parameters [P], read-only, valid for ever."""
         self._state.is_seen = True

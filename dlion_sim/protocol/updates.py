@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import is_not
 from typing import Any, TypeVar
 
@@ -39,6 +39,7 @@ class Update(Message):
     """A contribution to apply: the worker's own or a peer's."""
 
     body: Contribution
+    _read: Tensor | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, message: Message) -> Update:
@@ -53,6 +54,16 @@ class Update(Message):
                 total[self.body.offset : self.body.offset + len(values)].add_(values, alpha=factor)
             case (indices, values):
                 total.index_add_(0, indices, values, alpha=factor)
+
+    def read(self, reader: Callable[[tuple[Tensor, ...]], Tensor]) -> Tensor:
+        """What a reader makes of its tensors: called once, as all workers of a process read a message the same way.
+
+        Not to be written.
+        """
+        if self._read is None:
+            object.__setattr__(self, "_read", reader(self.tensors))
+        assert self._read is not None
+        return self._read
 
     def is_whole(self, size: int) -> bool:
         return len(self.tensors) == 1 and len(self.tensors[0]) == size

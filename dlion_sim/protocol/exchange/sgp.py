@@ -58,11 +58,11 @@ class PushSumExchange(Exchange):
         replica = self.setup.replica
         before = replica.snapshot()
         replica.step(own.gradient)
-        self._kept = before * self._weight + (replica.parameters - before)
+        self._kept = (before * self._weight).add_(replica.parameters - before)
         receiver = self._partner(own.iteration, 1) if self._distances else None
         if receiver is None or receiver not in self.setup.peers:
             return Outgoing(None, [])
-        self._kept, self._weight = self._kept / 2, self._weight / 2
+        self._kept, self._weight = self._kept.div_(2), self._weight / 2
         body = Pushed(own.iteration, own.batch_size, share=self._weight)
         return Outgoing(None, [(receiver, Update(self.setup.worker, body, (self._kept,)))])
 

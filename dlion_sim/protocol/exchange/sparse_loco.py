@@ -72,7 +72,7 @@ class SparseLoCoExchange(Exchange):
     def arrived(self, update: Update) -> None:
         if (update.body.iteration + 1) % self.parameters.period:
             raise MalformedMessageError("a movement in an iteration in which none is sent")
-        unpack(update.tensors, self.setup.replica.layout.size, self.parameters.density)
+        self._values(update)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         replica = self.setup.replica
@@ -94,8 +94,10 @@ class SparseLoCoExchange(Exchange):
         return len(incoming.received)
 
     def _values(self, update: Update) -> Tensor:
-        values = unpack(update.tensors, self.setup.replica.layout.size, self.parameters.density)
-        return values.to(self._start.device)
+        return update.read(self._unpacked)
+
+    def _unpacked(self, tensors: tuple[Tensor, ...]) -> Tensor:
+        return unpack(tensors, self.setup.replica.layout.size, self.parameters.density).to(self._start.device)
 
 
 def pack(values: Tensor, density: float) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.messages import Contribution, Stage
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
@@ -33,6 +33,10 @@ class SpartaExchange(Exchange):
 
     parameters: Parameters
 
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        self._count = max(1, round(parameters.part * setup.replica.layout.size))
+
     def outgoing(self, own: LocalGradient) -> Outgoing:
         self.setup.replica.step(own.gradient)
         values = self.setup.replica.parameters[self._chosen(own.iteration)]
@@ -43,17 +47,13 @@ class SpartaExchange(Exchange):
         update.check_whole(self._count)
 
     def apply(self, incoming: Incoming) -> int:
-        change = torch.zeros_like(mine := self.setup.replica.parameters)
-        of = {iteration: self._chosen(iteration) for iteration in {each.body.iteration for each in incoming.received}}
-        for update in incoming.received:
-            chosen = of[update.body.iteration]
-            change[chosen] += (update.tensors[0] - mine[chosen]) / (len(incoming.peers) + 1)
-        self.setup.replica.mix(1.0, [(change, 1.0)])
+        for iteration in sorted({update.body.iteration for update in incoming.received}):
+            chosen = self._chosen(iteration)
+            mine = self.setup.replica.parameters[chosen]
+            theirs = [update.tensors[0] for update in incoming.received if update.body.iteration == iteration]
+            change = (torch.stack(theirs) - mine).sum(0) / (len(incoming.peers) + 1)
+            self.setup.replica.write_entries(chosen, mine + change)
         return len(incoming.received)
-
-    @property
-    def _count(self) -> int:
-        return max(1, round(self.parameters.part * self.setup.replica.layout.size))
 
     def _chosen(self, iteration: int) -> torch.Tensor:
         parameters = self.setup.replica.parameters

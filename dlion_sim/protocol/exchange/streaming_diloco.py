@@ -159,9 +159,8 @@ class StreamingDiLoCoExchange(Exchange):
         gradient = start - mean if self._sends_parameters else mean
         nesterov(start, momentum, gradient, self.parameters.outer_learning_rate, self.parameters.outer_momentum)
         self._start[entries], self._momentum[entries] = start, momentum
-        parameters = self.setup.replica.parameters.clone()
-        parameters[entries] = torch.lerp(start, parameters[entries], self.parameters.alpha)
-        self.setup.replica.write(0, parameters)
+        mine = self.setup.replica.parameters[entries]
+        self.setup.replica.write_entries(entries, torch.lerp(start, mine, self.parameters.alpha))
 
     def state(self) -> Sequence[Tensor]:
         """phi, the outer momentum, and the contributions that are still to be used, summed by fragment."""
@@ -175,7 +174,8 @@ class StreamingDiLoCoExchange(Exchange):
 
     def _take(self, update: Update) -> None:
         steps = update.body.iteration + 1 + self._delay
-        values = decode(update.tensors, self.parameters.precision, len(self._entries(steps)))
+        size = len(self._entries(steps))
+        values = update.read(lambda tensors: decode(tensors, self.parameters.precision, size))
         self._contributions.setdefault(update.body.iteration, {})[update.sender] = values
 
     def _number(self, steps: int) -> int:
