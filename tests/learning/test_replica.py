@@ -152,6 +152,17 @@ def test_merge(share):
     assert own.version == 1
 
 
+def test_entries_are_written_on_one_twin_only():
+    own = replica()
+    before, other, indices = own.parameters.clone(), own.twin(), torch.tensor([7, 2])
+    own.write_entries(indices, torch.tensor([1.5, -2.5]))
+    expected = before.clone()
+    expected[7], expected[2] = 1.5, -2.5
+    assert torch.equal(own.parameters, expected)
+    assert torch.equal(other.parameters, before)
+    assert own.version == 1
+
+
 def test_snapshot_is_shared_until_the_next_write():
     own = replica()
     first = own.snapshot()

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.protocol.updates import Update, WeightedSums
 
 SIZE = 6
@@ -66,3 +66,17 @@ def test_what_is_derived_is_computed_once():
     for tensors, key in (([one, other], "another"), ([one, other.clone()], "another"), ([one], "another")):
         assert torch.equal(sums.derived(tensors, key, added), sum(tensors))
     assert asked == [2, 2, 2, 1]
+
+
+def test_a_contribution_is_read_once_for_all_its_receivers():
+    calls = []
+
+    def reader(tensors):
+        calls.append(tensors)
+        return tensors[0] * 2
+
+    update = Update.of(Message(1, Contribution(0, 1), (torch.ones(SIZE),)))
+    first = update.read(reader)
+    assert Update.of(update).read(reader) is first
+    assert torch.equal(first, torch.full((SIZE,), 2.0))
+    assert calls == [update.tensors]
