@@ -34,7 +34,7 @@ def test_claims_name_runs_of_the_sweep(name):
 def test_every_point_has_three_seeds_and_is_valid(name):
     points = points_of(name, short=False)
     seeds = Counter(tuple(value for axis, value in point.labels.items() if axis != "seed") for point in points)
-    assert set(seeds.values()) == {1 if name == "cipher" else 3}
+    assert set(seeds.values()) == {3}
     one_of_each = {point.labels["system"]: point for point in points}
     for point in one_of_each.values():
         point.scenario()
@@ -43,7 +43,7 @@ def test_every_point_has_three_seeds_and_is_valid(name):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_short_form_is_valid(name):
     whole, short = points_of(name, short=False), points_of(name, short=True)
-    assert len(whole) == len(short) * (1 if name == "cipher" else 3)
+    assert len(whole) == 3 * len(short)
     assert [point.name for point in short] == [point.name for point in whole if point.labels["seed"] == "0"]
     for point in {point.base.label: point for point in short}.values():
         scenario = point.scenario()
