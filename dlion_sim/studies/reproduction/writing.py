@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -69,10 +70,21 @@ def write_experiment(
         *closer,
         *(["## Verdicts", markdown(_by_environment(rows))] if verdicts else []),
         *([experiment.found] if experiment.found else []),
-        f"Again: `{again}`.",
+        f"{_took(groups)} Again: `{again}`.",
     ]
     write_page(folder / PAGE, lines)
     return verdicts
+
+
+def _took(groups: Sequence[Group]) -> str:
+    """What a run cost: the means of the groups that took least and most."""
+    seconds = [
+        (fmean(run.summary["wall_seconds"] for run in group.completed if run.summary), group.labels["system"])
+        for group in groups
+        if group.completed
+    ]
+    (least, first), (most, last) = min(seconds), max(seconds)
+    return f"A run took {least:.0f} s ({first}) to {most:.0f} s ({last}) to compute."
 
 
 def _named_run(closer: Closer, runs: Sequence[Run]) -> Run:
