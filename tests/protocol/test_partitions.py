@@ -40,10 +40,17 @@ def sent(one, gradient, iteration=0):
     return vector
 
 
-@given(st.integers(1, 20), st.sampled_from(["bytes", "layers"]), st.integers(1, 40), st.integers(0, 2**31))
-def test_every_entry_arrives_exactly_once_within_p_iterations(count, by, iterations, seed):
+@given(
+    st.integers(1, 20),
+    st.sampled_from(["bytes", "layers"]),
+    st.sampled_from(["same", "spread"]),
+    st.integers(0, 2),
+    st.integers(1, 40),
+    st.integers(0, 2**31),
+)
+def test_every_entry_arrives_exactly_once_within_p_iterations(count, by, first, worker, iterations, seed):
     """Gradients that are powers of two apart, so that a sum tells which of them it holds."""
-    one = exchange(partitions=count, by=by)
+    one = exchange(worker, partitions=count, by=by, first=first)
     cycle = len(by_layers(VARIABLES, min(count, 3))) if by == "layers" else count
     gradients = torch.randint(1, 1000, (iterations, 20), generator=torch.Generator().manual_seed(seed)).float()
     received = torch.zeros(20)
@@ -52,7 +59,7 @@ def test_every_entry_arrives_exactly_once_within_p_iterations(count, by, iterati
         due = gradients[: max(0, iteration + 2 - cycle)].sum(dim=0)
         assert (received >= due).all(), "nothing is more than p - 1 iterations late"
         assert (received <= gradients[: iteration + 1].sum(dim=0)).all(), "nothing comes twice"
-    assert torch.equal(received + flushed(one)[1], gradients.sum(dim=0))
+    assert torch.equal(received + flushed(one)[(worker + 1) % 3], gradients.sum(dim=0))
 
 
 @given(st.integers(1, 1000), st.integers(1, 50))
@@ -119,6 +126,14 @@ def test_p_rises_at_once_and_falls_with_hysteresis():
 def test_each_worker_may_have_its_own_p():
     one, two = (exchange(worker, partitions=[2, 5, 1]) for worker in (0, 1))
     assert [int(sent(each, torch.ones(20)).sum()) for each in (one, two)] == [10, 4]
+
+
+def test_workers_begin_with_the_same_partition_or_spread_over_the_gradient():
+    for first, begins in (("same", [0, 0, 0]), ("spread", [0, 5, 10])):
+        parts = [message(exchange(worker, partitions=4, first=first), torch.ones(20)) for worker in range(3)]
+        assert [part.body.offset for part in parts] == begins
+    by_bandwidth = [message(exchange(worker, first="spread"), torch.ones(20)) for worker in range(3)]
+    assert [part.body.offset for part in by_bandwidth] == [0, 6, 13]
 
 
 def test_a_list_of_the_wrong_length_is_refused():

@@ -64,6 +64,11 @@ class PartitionedExchange(Exchange):
             "bytes",
             description="bytes: partitions of equal size; layers: of whole variables.",
         )
+        first: Literal["same", "spread"] = Field(
+            "same",
+            description="Where workers begin: all with the first partition (as TF.AKO's), or spread evenly over the "
+            "gradient. Workers that are at the same partition change the same entries at once, which limits the rate.",
+        )
         bandwidth_smoothing: float = Field(
             0.3, gt=0, le=1, description="Weight of the newest value in the averages of bandwidth and iteration time."
         )
@@ -88,6 +93,11 @@ class PartitionedExchange(Exchange):
         """The ends of its partitions."""
         self._position = 0
         """The beginning of the next partition."""
+        if parameters.first == "spread":
+            self._position = self._residual.numel() * setup.worker // setup.workers
+            if self._given:
+                self._cut(self._whole(self._given))
+                self._position = [0, *self._ends][len(self._ends) * setup.worker // setup.workers]
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         self._residual += own.gradient
@@ -102,11 +112,14 @@ class PartitionedExchange(Exchange):
         if count is None:
             return self._position + 1
         if count != self._count:
-            self._count = count
-            sizes = self.setup.replica.layout.sizes
-            cut = by_layers(sizes, count) if self.parameters.by == "layers" else by_bytes(sum(sizes), count)
-            self._ends = [end for _, end in cut]
+            self._cut(count)
         return self._ends[bisect_right(self._ends, self._position)]
+
+    def _cut(self, count: int) -> None:
+        self._count = count
+        sizes = self.setup.replica.layout.sizes
+        cut = by_layers(sizes, count) if self.parameters.by == "layers" else by_bytes(sum(sizes), count)
+        self._ends = [end for _, end in cut]
 
     def _partitions_by_bandwidth(self) -> int | None:
         """p such that the links carry a partition to every peer while one gradient is computed; None if not known."""
