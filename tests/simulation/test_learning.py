@@ -67,6 +67,26 @@ def test_every_system_learns_more_than_any_worker_could_alone(tmp_path, name, cl
     assert run.summary["accuracy"]["mean"] > (0.9 if name in PARTITIONS else max(0.75, alone + 0.1))
 
 
+def test_akos_workers_learn_at_a_higher_rate_if_they_are_at_unlike_partitions(tmp_path):
+    """Six in step, whose messages take two iterations, so that all change the same entries at once, or do not."""
+    cluster = {
+        "clouds": [{"name": name, "workers": [{"nic": "1 Gbps"}]} for name in "abcdef"],
+        "wan": {"bandwidth": "unlimited", "rtt": "80 ms"},
+    }
+    settings = ("workload.compute_time={alpha: 20 ms, beta: 0 ms}", "workload.optimizer.learning_rate=0.4")
+    accuracies = []
+    for first in ("same", "spread"):
+        system = {
+            "name": "ako",
+            "exchange": {"partitions": 16, "first": first},
+            "synchronization": {"kind": "bounded_staleness", "staleness": 5},
+        }
+        run = simulate(digits("duration=6 s", *settings, cluster=cluster, system=system), tmp_path / first)
+        accuracies.append(run.summary["accuracy"]["mean"])
+    assert accuracies[0] + 0.1 < accuracies[1]
+    assert accuracies[1] > 0.9
+
+
 @pytest.mark.parametrize("optimizer", ["{kind: adam, learning_rate: 0.001}", "{learning_rate: 0.01, momentum: 0.9}"])
 def test_few_entries_of_an_optimizers_steps_teach_all_classes(tmp_path, optimizer):
     system = {"name": "dlion_sparse", **PERIODS["dlion_sparse"]}
