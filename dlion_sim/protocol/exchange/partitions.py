@@ -30,6 +30,9 @@ class PartitionedExchange(Exchange):
     Where p follows from bandwidth, it may change at any iteration; what comes next then ends where a partition of the
     new p does. Until every link has been measured, single entries are sent: whole gradients to all would keep slow
     links busy for many iterations.
+
+    If workers begin `spread`, worker k of n does so at k/n of the gradient: a reading of "a worker receives a different
+    gradient partition from other workers in each synchronisation round" (Ako's project page). `same` is TF.AKO's.
     """
 
     class Parameters(ChoiceParameters):
@@ -116,6 +119,7 @@ class PartitionedExchange(Exchange):
         return self._ends[bisect_right(self._ends, self._position)]
 
     def _cut(self, count: int) -> None:
+        """Use `count` partitions from now on."""
         self._count = count
         sizes = self.setup.replica.layout.sizes
         cut = by_layers(sizes, count) if self.parameters.by == "layers" else by_bytes(sum(sizes), count)
