@@ -325,7 +325,10 @@ class Driver:
         while not self._end.done():
             outage = self._next_outage
             left = outage.begin - _LAST_FLUSH_SECONDS - self.now if outage else math.inf
-            await asyncio.sleep(left if 0 < left < _FLUSH_SECONDS else _FLUSH_SECONDS)
+            is_last = 0 < left < _FLUSH_SECONDS
+            await asyncio.sleep(left if is_last else _FLUSH_SECONDS)
+            if is_last and outage and outage.kind != "leave":
+                self._observer.cut(self._participation.batch_size, self.now)
             self._observer.write_down(self._links, self.now)
 
     def _notice(self, event: PeerFound | PeerLost) -> None:

@@ -93,9 +93,15 @@ class Part:
         return max((row.virtual_time for row in self.run.rows(METRICS)), default=0.0)
 
     def rows_until(self, end: float, table: Table[Any]) -> Iterator[Any]:
-        """Of a table, with observations at the part's own end moved to that of the run: nothing changed in between."""
+        """Of a table, with observations at the part's own end moved to that of the run: nothing changed in between.
+
+        What a kill was expected to cut counts if the kill came: only then is it the last row.
+        """
         own_end = self.run.summary["virtual_seconds"] if self.run.summary else None
-        for row in self.run.rows(table):
+        rows = self.run.rows(table)
+        for number, row in enumerate(rows, 1):
+            if getattr(row, "kind", "") == "cut" and number < len(rows):
+                continue
             is_last = own_end is not None and getattr(row, "virtual_time", None) == own_end
             yield row._replace(virtual_time=end) if is_last and getattr(row, "kind", "") != "unfinished" else row
 

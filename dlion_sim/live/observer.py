@@ -56,6 +56,11 @@ class Observer:
             self.snapshots.append(Snapshot(now, self._participant.iteration, replica.snapshot()))
         self.write_down(links, now)
 
+    def cut(self, batch_size: int | None, now: float) -> None:
+        """Record what a kill that is due will cut: the gradient of so many samples, if one is computed."""
+        if isinstance(self._participant, Worker):
+            self._recorder.lost(self._rank, self._participant.unfinished(now), batch_size, now)
+
     def write_down(self, links: Mesh, now: float) -> None:
         """Record what the links have carried, and flush all records to the disk."""
         for transfer, size in self._under_way(links):

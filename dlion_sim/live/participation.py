@@ -37,6 +37,8 @@ class Participation:
         self._machine = member.machine
         self._recorder = recorder
         self._node = node
+        self.batch_size: int | None = None
+        """The samples of the gradient that is being computed, if one is."""
         self._turn = 0
         """The peer whose messages leave first."""
 
@@ -84,7 +86,9 @@ class Participation:
 
     async def _compute(self, batch_size: int, at: float) -> None:
         assert self._machine is not None
+        self.batch_size = batch_size
         done = await self._machine.gradient(batch_size, at, self._node.now - at)
+        self.batch_size = None
         if done.stall:
             self._recorder.fed(self._rank, done.stall)
         if done.arrivals:

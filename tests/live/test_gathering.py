@@ -82,15 +82,19 @@ def test_what_came_of_a_stream_is_gathered_and_summed_up(tmp_path):
     assert run.summary["stream"] == {"scored": 40, "online_accuracy": 0.5, "forgetting": 0.125, "adaptation": {}}
 
 
-def written(folder, rank, incarnation, iterations, membership, stopped_by=None):
-    """The part of a worker that has done `iterations`, (time, number) each, and was killed if nothing stopped it."""
+def written(folder, rank, incarnation, iterations, membership, stopped_by=None, cut=()):
+    """The part of a worker that has done `iterations`, (time, number) each, and was killed if nothing stopped it.
+
+    At the times `cut` it expected a kill.
+    """
     about = {"rank": rank, "incarnation": incarnation, "run": "one", "workers": ["a/0", "a/1"], "versions": {}}
     writer = RunWriter.create(
         part_folder(folder, rank, incarnation), scenario_yaml="name: made-up\n", manifest={**ABOUT, **about}
     )
     spent = {"batch_size": 8, "compute_seconds": 1.0, "wait_seconds": 0.0}
-    for time, number in iterations:
-        writer.append(MetricsRow(time, time, rank, "iteration", number, 1.0, **spent))
+    rows = [(time, "iteration", number, 1.0) for time, number in iterations] + [(time, "cut", 9, None) for time in cut]
+    for time, *columns in sorted(rows):
+        writer.append(MetricsRow(time, time, rank, *columns, **spent))
     for row in membership:
         writer.append(MembershipRow(*row))
     if stopped_by is None:
@@ -134,6 +138,15 @@ def test_the_parts_of_all_incarnations_make_one_run(tmp_path):
         (1, 1, "lost"),
         (1, 2, "completed"),
     ]
+
+
+def test_what_a_kill_cuts_counts_if_it_came(tmp_path):
+    """Node 0 expected two: the first did not come."""
+    written(tmp_path / "parts", 0, 0, [(2.0, 1), (7.0, 2)], [], cut=[5.0, 8.0])
+    written(tmp_path / "parts", 1, 0, [(2.0, 1), (29.0, 9)], [], "duration", cut=[5.0])
+    run = gather(tmp_path / "parts", tmp_path / "run", membership=[MembershipRow(8.0, 0, 0, "down")])
+    assert run.metrics().query("kind == 'cut'")[["virtual_time", "worker"]].values.tolist() == [[8, 0]]
+    assert run.outcome["availability"]["lost_seconds"] == 1
 
 
 def test_where_all_have_left_that_is_how_the_run_has_ended(tmp_path):

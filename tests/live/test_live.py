@@ -366,6 +366,7 @@ def test_nodes_leave_and_return_as_the_scenario_says(folder, dlion, capfd):
         (3, 0, "completed"),
     ]
     assert run.manifest["churn"]["crash"] == "SIGKILL"
+    assert run.metrics().query("kind == 'cut'")["worker"].tolist() == [2]
     up = run.summary["availability"]["up"]
     assert up[0] == 1
     assert all(0.2 < share < 0.9 for share in up[1:])
