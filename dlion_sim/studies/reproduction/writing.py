@@ -30,6 +30,10 @@ from dlion_sim.studies.reproduction.verdicts import Verdict, by_regime, judged
 
 _TABLE = "table.csv"
 _FIGURE = "figure"
+_STAND_IN = (
+    "**Stand-in**: A small network learns smaller images, and Cipher's time and bytes are charged. With Cipher itself, "
+    "distances in Hetero SYS A are two to six times as large."
+)
 
 
 def write_experiment(
@@ -62,6 +66,7 @@ def write_experiment(
         f"**The paper**: {experiment.paper}",
         f"**How sure that is**: {experiment.sure}",
         *([f"**Different here**: {experiment.differs}"] if experiment.differs else []),
+        *([_STAND_IN] if any(run.point.get("workload.cost_as") == "cipher" for run in runs) else []),
         f"![{experiment.title}]({_FIGURE}.png)",
         markdown(table),
         "± are 95 % t-intervals over seeds; time: virtual seconds until the accuracy is "
