@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, assert_never
 
@@ -17,11 +17,12 @@ from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.member import Member
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import LEFT, NodeConfig
-from dlion_sim.live.observer import Observer, Snapshot
+from dlion_sim.live.observer import Observer
 from dlion_sim.live.pair import Connections
 from dlion_sim.live.participation import Decision, Participation
 from dlion_sim.live.peer_states import PeerStates
 from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.snapshots import Snapshots
 from dlion_sim.protocol.events import (
     Abort,
     Joined,
@@ -88,7 +89,7 @@ class Driver:
         serves = isinstance(member.participant, ParameterServer)
         self._states = PeerStates(rank, setting.participants, workers, absent=absent, serves=serves)
         self._settled = asyncio.Event()
-        self._observer = Observer(rank, member.participant, recorder, setting.same_machine(rank))
+        self._observer = Observer(rank, member.participant, recorder, setting.same_machine(rank), config.output)
         self._observer.member_since = math.inf if config.joins else 0.0
         self._early: list[PeerFound | PeerLost] = []
         """Events before the begin of the run was known."""
@@ -106,7 +107,7 @@ class Driver:
         return None if self._began is None else self.now
 
     @property
-    def snapshots(self) -> Sequence[Snapshot]:
+    def snapshots(self) -> Snapshots:
         """Of the worker's parameters."""
         return self._observer.snapshots
 

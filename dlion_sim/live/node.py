@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -29,9 +29,9 @@ from dlion_sim.live.handshake import Credentials, run_digest
 from dlion_sim.live.member import Member
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import LEFT, NodeConfig
-from dlion_sim.live.observer import Snapshot
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
+from dlion_sim.live.snapshots import Snapshots
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Run, RunWriter
 from dlion_sim.scenario import Dlcp, Packets, Scenario, dump
@@ -100,7 +100,7 @@ class Outcome:
     """The outcome of a participant's part in a run."""
 
     ending: Ending
-    snapshots: Sequence[Snapshot]
+    snapshots: Snapshots
     lost: Mapping[int, str]
     """Why participants were lost."""
     refused_connections: int
@@ -184,7 +184,7 @@ def _evaluate(setting: Setting, rank: int, worker: Worker, outcome: Outcome, rec
     """Evaluate the worker's parameters over time, and those at the run's end on all samples too."""
     samples = setting.evaluation_samples
     replica = Replica(worker.replica.layout, worker.replica.parameters, learning_rate=worker.replica.learning_rate)
-    with closing(setting.evaluator()) as evaluator:
+    with closing(outcome.snapshots), closing(setting.evaluator()) as evaluator:
         for snapshot in outcome.snapshots:
             replica.write(0, snapshot.parameters)
             moment = setting.moment(snapshot.time)

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-
-from torch import Tensor
+from pathlib import Path
 
 from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.snapshots import Snapshots
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A worker's parameters [P] at a time, after so many iterations. They are evaluated after the run."""
-
-    time: float
-    iteration: int
-    parameters: Tensor
-
-
 class Observer:
-    """Observes participant `rank`, by the run's clock. Messages to the same machine are no traffic."""
+    """Observes participant `rank`, by the run's clock. Messages to the same machine are no traffic.
+
+    Snapshots of its parameters are kept in `folder`.
+    """
 
     def __init__(
         self,
@@ -31,6 +24,7 @@ class Observer:
         participant: Worker | ParameterServer,
         recorder: Recorder,
         same_machine: Collection[int],
+        folder: Path,
     ) -> None:
         self._rank = rank
         self._participant = participant
@@ -40,7 +34,7 @@ class Observer:
         """When the participant got a state of the run; before, there is nothing to evaluate."""
         self._is_over = False
         """Whether all that belongs to the run is recorded; messages after it do not."""
-        self.snapshots: list[Snapshot] = []
+        self.snapshots = Snapshots(folder)
 
     def left(self, transfer: Transfer, now: float) -> None:
         """A message has left this machine."""
@@ -50,10 +44,7 @@ class Observer:
     def observe(self, links: Mesh, now: float) -> None:
         """Keep the parameters for evaluation, and record what the links have carried."""
         if now >= self.member_since and isinstance(self._participant, Worker):
-            if self.snapshots and self.snapshots[-1].time >= now:
-                self.snapshots.pop()
-            replica = self._participant.replica
-            self.snapshots.append(Snapshot(now, self._participant.iteration, replica.snapshot()))
+            self.snapshots.add(now, self._participant.iteration, self._participant.replica.parameters)
         self.write_down(links, now)
 
     def cut(self, batch_size: int | None, now: float) -> None:
