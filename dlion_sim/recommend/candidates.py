@@ -24,6 +24,7 @@ all-reduce, periodic averaging, and outer optimization."""
 KEY_PARAMETERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "dlion": ("exchange.n_min", (0.85, 10)),
     "gaia": ("exchange.threshold", (0.01, 0.1)),
+    "ako": ("exchange.first", ("spread", "same")),
     "local_sgd": ("exchange.period", (4, 16)),
     "diloco": ("exchange.period", (20, 100)),
 }
