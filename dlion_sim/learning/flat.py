@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from itertools import chain
 from math import prod
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+_ALIGNMENT = 64
+"""Bytes, as of torch's own tensors."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,19 @@ class Layout:
     def views(self, flat: Tensor) -> list[Tensor]:
         """The variables as views into `flat` [P], in order."""
         return [part.view(shape) for part, shape in zip(flat.split_with_sizes(self.sizes), self.shapes, strict=True)]
+
+
+def copied(flat: Tensor) -> Tensor:
+    """A copy of a flat vector [P] of float32, in a block that the C library takes from where such a vector was freed.
+
+    Torch asks for aligned blocks, for which glibc before 2.38 takes no freed one of the same size: many replicas would
+    take twice their memory. This one is aligned by hand, since rounding may depend on it.
+    """
+    if flat.device.type != "cpu":
+        return flat.clone()
+    block = np.empty(4 * len(flat) + _ALIGNMENT, np.uint8)
+    begin = -block.ctypes.data % _ALIGNMENT
+    return torch.from_numpy(block[begin : begin + 4 * len(flat)].view(np.float32)).copy_(flat)
 
 
 def flatten(module: nn.Module) -> Tensor:

@@ -18,7 +18,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from dlion_sim.learning.accelerator import Function, GraphRecorder, is_accelerator
 from dlion_sim.learning.datasets import Dataset
-from dlion_sim.learning.flat import Layout
+from dlion_sim.learning.flat import Layout, copied
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
 from dlion_sim.learning.layers import Kernels
 from dlion_sim.learning.process import exact_cuda, one_core
@@ -117,7 +117,7 @@ class FusedGradientExecutor:
                     gradients[part.ticket] += gradient
                 else:
                     # A copy of each row: one that stays unread would keep the others in memory.
-                    gradients[part.ticket] = gradient.clone()
+                    gradients[part.ticket] = copied(gradient)
         totals = dict.fromkeys(gradients, 0.0)
         for part, loss in zip(done, torch.cat(losses).tolist(), strict=True):
             totals[part.ticket] += loss

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dlion_sim.learning.flat import Layout
+from dlion_sim.learning.flat import Layout, copied
 from dlion_sim.learning.optimizer import Moments, OptimizerKind, Rule, rule
 
 
@@ -45,7 +45,7 @@ class Replica:
         self._initial_rate = learning_rate
         self._decay = decay
         self._steps = 0
-        parameters = initial.detach().clone()
+        parameters = copied(initial.detach())
         self._state = State(parameters, self._rule.moments(parameters))
 
     def check_restored(self) -> None:
@@ -173,12 +173,12 @@ class State:
     def copy(self) -> State:
         """A copy, of a single owner."""
         moments = [moment if moment is None else moment.clone() for moment in self.moments]
-        return State(self.parameters.clone(), moments)
+        return State(copied(self.parameters), moments)
 
     def prepare_write(self) -> None:
         """Stop being what others have seen, or what the step of a former owner began with or led to."""
         if self.is_seen:
-            self.parameters = self.parameters.clone()
+            self.parameters = copied(self.parameters)
             self.is_seen = False
         self.writes += 1
         self._step = None

@@ -30,6 +30,11 @@ def split(labels: Indices, *overrides: str) -> tuple[set[int], list[list[int]]]:
     return set() if validation is None else set(validation.tolist()), [shard.tolist() for shard in shards]
 
 
+def test_workers_that_share_the_samples_have_one_list_of_them():
+    setting = Setting.of(digits("workload.partition=shared"))
+    assert len({id(shard) for shard in setting.shards}) == 1 < len(setting.shards)
+
+
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     kind=st.sampled_from(KINDS),

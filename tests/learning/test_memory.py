@@ -5,6 +5,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
+
+from dlion_sim.learning.flat import copied
 
 PROGRAM = """
 import resource, sys
@@ -22,6 +25,24 @@ with kept_memory() if sys.argv[1] == "kept" else nullcontext():
     for _ in range(5):
         use()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+REPLACED = """
+import torch
+from dlion_sim.learning.flat import copied
+
+def megabytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) // 1000
+
+first = torch.zeros(9802)
+before = megabytes()
+many = [copied(first) for _ in range(3000)]
+full = megabytes()
+for _ in range(3):
+    for place, former in enumerate(many):
+        many[place] = copied(former)
+print(full - before, megabytes() - before)
 """
 
 AFTERWARDS = """
@@ -65,3 +86,19 @@ def test_freed_memory_is_returned_after_the_block():
 @needs_glibc
 def test_memory_that_was_freed_is_used_again():
     assert new_pages("kept") < 100 < 1000 < new_pages("given back")
+
+
+@needs_glibc
+def test_copies_that_replace_others_take_no_more_memory():
+    full, later = map(int, printed(REPLACED).split())
+    assert 100 < full < 140
+    assert later < 1.1 * full
+
+
+def test_a_copy_is_aligned_as_torchs_own_tensors():
+    vector = torch.randn(9801)
+    for _ in range(20):
+        copy = copied(vector)
+        assert torch.equal(copy, vector)
+        assert copy.data_ptr() % 64 == 0
+        assert copy.is_contiguous()

@@ -1,5 +1,8 @@
 """Mixing of parameters: D-PSGD's rule, its mean, and Hop's weights for old parameters."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -54,6 +57,18 @@ def mixed(staleness, tags, iteration=10, mixing=None):
 )
 def test_newer_parameters_weigh_more(staleness, tags, expected):
     assert mixed(staleness, tags) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_parameters_that_no_later_iteration_mixes_are_not_kept(staleness):
+    own = setup()
+    one = ParameterExchange(ParameterExchange.Parameters(staleness=staleness), own)
+    vector = torch.ones(6)
+    one.apply(Incoming(10, None, [Update(1, Contribution(10, 32), (vector,))], lambda body: 1.0, own.peers))
+    there = weakref.ref(vector)
+    del vector
+    gc.collect()
+    assert (there() is not None) == (staleness > 0)
 
 
 def test_parameters_are_sent_before_the_gradient_is_computed():

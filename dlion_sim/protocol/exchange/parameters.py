@@ -86,6 +86,8 @@ class ParameterExchange(Exchange):
         self.setup.replica.mix(
             own_weight / total, ((self._latest[peer].tensors[0], weight / total) for peer, weight in peers.items())
         )
+        # What is too old for the next iteration would only fill the memory.
+        self._latest = {peer: update for peer, update in self._latest.items() if update.body.iteration > oldest}
         return len(peers)
 
 
