@@ -28,15 +28,16 @@ from dlion_sim.results import Run
 from dlion_sim.scenario import dump, from_data
 from dlion_sim.simulation.simulate import simulate
 
-NODES, LASTING = 8, 2
-"""All nodes; the first of them, which are never killed."""
+NODES, SHORT_NODES = 8, 4
+LASTING = 2
+"""The first nodes, which are never killed."""
 HIDDEN = 1024
-SECONDS, SHORT = 3600, 40
-BETWEEN, SHORT_BETWEEN = 60, 12
+SECONDS, SHORT = 3600, 16
+BETWEEN, SHORT_BETWEEN = 60, 6
 """Seconds from one kill to the next."""
 AWAY = 1 / 3
 """The part of that time for which a node is away."""
-EVERY, SHORT_EVERY = 10, 2
+EVERY, SHORT_EVERY = 10, 1
 """Seconds from one reading to the next."""
 WARM_UP = 0.1
 """The part of the run before the first reading that counts: by then all code has run."""
@@ -52,13 +53,13 @@ def network(dataset: Dataset) -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def scenario(seconds: int, between: int) -> dict[str, object]:
+def scenario(nodes: int, seconds: int, between: int) -> dict[str, object]:
     """The run's scenario; the nodes that may be killed take turns."""
     down: dict[str, list[list[str]]] = {}
     for number, begin in enumerate(range(between, seconds - between // 2, between)):
-        rank = LASTING + number % (NODES - LASTING)
+        rank = LASTING + number % (nodes - LASTING)
         down.setdefault(f"here/{rank}", []).append([f"{begin} s", f"{begin + AWAY * between} s"])
-    workers = {"count": NODES, "compute": "8 cores", "nic": "10 Gbps"}
+    workers = {"count": nodes, "compute": "8 cores", "nic": "10 Gbps"}
     return {
         "name": "endurance",
         "duration": f"{seconds} s",
@@ -154,9 +155,11 @@ def main() -> None:
     """Run it, and the simulation."""
     parser = options(__doc__, page=True)
     arguments = parser.parse_args()
-    seconds, between, every = (SHORT, SHORT_BETWEEN, SHORT_EVERY) if arguments.short else (SECONDS, BETWEEN, EVERY)
+    nodes, seconds, between, every = NODES, SECONDS, BETWEEN, EVERY
+    if arguments.short:
+        nodes, seconds, between, every = SHORT_NODES, SHORT, SHORT_BETWEEN, SHORT_EVERY
     with tempfile.TemporaryDirectory() as place:
-        given = from_data(scenario(seconds, between))
+        given = from_data(scenario(nodes, seconds, between))
         file = Path(place) / "endurance.yaml"
         file.write_text(dump(given))
         run, readings = live(file, Path(place) / "live", every)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from contextlib import nullcontext
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks import gradients
+from benchmarks import endurance, gradients
 from dlion_sim.calibration import iterations
 from tests.made_up import made_up_run
 
@@ -63,12 +64,14 @@ def test_each_benchmark_has_its_test():
         "calibration",
         "churn",
         "drift",
+        "endurance",
         "gpu",
         "gradients",
         "incast",
         "live",
         "network",
         "packets",
+        "peers",
         "regret",
         "scale",
         "selection",
@@ -104,6 +107,38 @@ def test_churn(columns, tmp_path):
     assert rejoined["work lost s"] > 0
     assert rejoined["fetched bytes"] > 1000
     assert 0 < rejoined["to notice s"] < rejoined["to join s"] < 1
+
+
+def test_endurance(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["endurance", "--short", "--output", str(tmp_path)])
+    monkeypatch.chdir(ROOT)
+    endurance.main()
+    page = (tmp_path / "README.md").read_text()
+    rows = {cells[1].strip(): cells[2:-1] for line in page.splitlines() if len(cells := line.split("|")) > 3}
+    for event, count in (("down", 2), ("lost", 6), ("up", 2), ("joined", 2), ("found", 12)):
+        assert [int(cell) for cell in rows[f"rows: {event}"]] == [count, count]
+    assert [int(cell) for cell in rows["gradients cut"]] == [2, 2]
+    live, simulated = (int(cell) for cell in rows["iterations"])
+    assert live == pytest.approx(simulated, rel=0.2)
+    assert set(rows) >= {"dlion live", "node 0", "node 1"}
+    readings = pd.read_csv(tmp_path / "readings.csv")
+    assert set(readings["process"]) == {"dlion live", *map(str, range(endurance.SHORT_NODES))}
+    assert (readings["resident"] > 1).all()
+
+
+def test_peers(columns, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", partial(missing, subprocess.run))
+    table = columns("peers")
+    assert table[""] == ["dlion_sim", "pfl", "flwr"]
+    assert table["clients"] == ["20", "-", "-"]
+    assert table["s a round"][1:] == ["not installed"] * 2
+    assert figures(table["memory, GB"][:1])[0] < 5
+
+
+def missing(run, command, **options):
+    """As `run`, where no peer is installed."""
+    peer = command[1:] in (["-c", "import pfl"], ["-c", "import flwr"])
+    return SimpleNamespace(returncode=1) if peer else run(command, **options)
 
 
 def test_drift(columns, tmp_path):
