@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
@@ -17,6 +18,8 @@ _FAREWELL_SECONDS = 2.0
 """Within which queued control frames are sent at the end."""
 _SIGNS_OF_LIFE = 20
 """Per time of silence after which a peer is lost; the accuracy of failure detection."""
+_ENDED_SECONDS = 1.0
+"""After which the tasks of a closed session are over."""
 _ANEW = "was connected with anew"
 
 
@@ -53,6 +56,8 @@ class Mesh:
         if former := self._sessions.get(peer):
             former.drop(_ANEW)
             former.close()
+            # An ended session is a cycle, with what it was sending and receiving; Python may find it minutes later.
+            asyncio.get_running_loop().call_later(_ENDED_SECONDS, gc.collect)
         self._sessions[peer] = Session(
             peer, connections, self._terms, self._delays.get(peer, 0.0), self._hub, self._tasks, self._datagrams
         )
