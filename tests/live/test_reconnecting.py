@@ -1,6 +1,8 @@
 """Nodes that lose each other and are connected again; and those who would take another one's place."""
 
 import asyncio
+import gc
+import weakref
 from contextlib import asynccontextmanager
 
 import pytest
@@ -115,6 +117,23 @@ async def test_a_node_that_was_started_again_is_found_and_what_it_says_arrives()
         await until(lambda: made[0].messages and again.messages)
         assert again.clock == pytest.approx(made[0].clock, abs=30)  # the run began 100 s ago
         assert not again.unreached
+
+
+async def test_the_session_with_a_former_process_is_freed():
+    """With what it was sending and receiving, although nothing else makes Python look for cycles."""
+    async with nodes(2) as (made, addresses, running):
+        former = weakref.ref(made[0].mesh._sessions[1])
+        gc.collect()
+        gc.disable()
+        try:
+            await crash(running[1])
+            await until(lambda: 1 in made[0].losses)
+            again = Node(1, addresses, joins=True)
+            running.append(asyncio.create_task(again.run()))
+            await until(lambda: again.found == [0] and not made[0].losses)
+            await until(lambda: former() is None)
+        finally:
+            gc.enable()
 
 
 async def test_a_node_that_is_back_before_it_was_missed_is_lost_and_then_found():
