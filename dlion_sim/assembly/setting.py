@@ -145,7 +145,8 @@ class Setting:
 
     @cached_property
     def training_samples(self) -> int:
-        return len(np.unique(np.concatenate(self.shards)))
+        distinct = {id(shard): shard for shard in self.shards}  # one, if workers share the samples
+        return len(np.unique(np.concatenate([*distinct.values()])))
 
     @cached_property
     def kernels(self) -> Kernels:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from dlion_sim.protocol.choices import Choices, Peer, Setup
 from dlion_sim.protocol.events import Event, MessageArrived, MessageSent, PeerLost
 from dlion_sim.protocol.membership import Membership
@@ -35,7 +37,8 @@ class Barrier:
             return synchronization.waits_for(peer, iteration)
 
         if (senders := self._senders(iteration)) is not None:
-            return sum(map(waits, senders)) > synchronization.spare_peers
+            waiting = filter(waits, senders)
+            return next(islice(waiting, synchronization.spare_peers, None), None) is not None
         # One awaited peer more than the spare ones suffices: not all n peers are checked after each message.
         needed = synchronization.spare_peers + 1
         while len(self._awaited) >= needed and not all(map(waits, self._awaited[-needed:])):
