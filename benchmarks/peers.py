@@ -2,8 +2,8 @@
 
 In each round every client takes one step of SGD on 32 of the digits from the server's parameters, and the server
 averages. Here that is a synchronous parameter server, whose messages also share links in virtual time, which the others
-do not simulate. A round is the difference between runs of one and of three, so that neither imports nor processes
-that start count; memory is the peak of all processes together (PSS).
+do not simulate. A round is a part of the difference between a run of one and a longer one, so that neither imports nor
+processes that start count; memory is the peak of all processes together (PSS).
 
 Peers are looked for in the interpreter `--peers`, which needs torch, scikit-learn, `flwr[simulation]` and
 `pfl[pytorch]`; this file runs there without dlion_sim.
@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 CLIENTS, SHORT = (100, 1000, 10_000), (20,)
-FEW, MANY = 1, 3
-"""Rounds of the two runs whose difference counts."""
+CLIENT_ROUNDS, ROUNDS = 10_000, 2
+"""What the difference of two runs has: so many rounds of all clients together, in at least so many rounds."""
 LIMIT = 1200
 """Seconds after which a peer's run is ended."""
 BATCH, RATE = 32, 0.1
@@ -188,12 +188,13 @@ def measured(python: str, system: str, clients: int, rounds: int) -> tuple[float
     return seconds, peak
 
 
-def cells(python: str, system: str, clients: int) -> tuple[str, ...]:
+def cells(python: str, system: str, clients: int, *, short: bool) -> tuple[str, ...]:
     """A row of the table."""
-    few, many = (measured(python, system, clients, rounds) for rounds in (FEW, MANY))
+    more = ROUNDS if short else max(ROUNDS, CLIENT_ROUNDS // clients)
+    few, many = (measured(python, system, clients, rounds) for rounds in (1, 1 + more))
     if few is None or many is None:
         return system, str(clients), "-", "-", "-"
-    a_round = (many[0] - few[0]) / (MANY - FEW)
+    a_round = (many[0] - few[0]) / more
     return system, str(clients), f"{a_round:.1f}", f"{1e3 * a_round / clients:.2f}", f"{many[1] / 1e3:.2f}"
 
 
@@ -216,7 +217,7 @@ def main() -> None:
             shown.add_row(system, "-", "not installed", "-", "-")
             continue
         for clients in SHORT if arguments.short else CLIENTS:
-            shown.add_row(*cells(python, system, clients))
+            shown.add_row(*cells(python, system, clients, short=arguments.short))
     Console().print(shown)
 
 
