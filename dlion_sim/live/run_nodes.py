@@ -64,7 +64,7 @@ class RunNodes(Nodes):
             process.stdin.write(f"{began!r}\n".encode())
             process.stdin.flush()
         if rank in self.processes:
-            self._former.append(self.processes[rank])
+            self._former = [*filter(_is_there, self._former), self.processes[rank]]
         self.processes[rank] = process  # from now on another thread may ask it to end
 
     def tell_to_leave(self, rank: int) -> None:
@@ -142,3 +142,11 @@ class RunNodes(Nodes):
 
     def _log(self, rank: int) -> Path:
         return log_of(part_folder(self._folder, rank, self._incarnations.get(rank, 0)))
+
+
+def _is_there(process: Process) -> bool:
+    """Whether a process has not ended; the pipes of one that has are closed."""
+    if process.poll() is None:
+        return True
+    with process:
+        return False
