@@ -177,7 +177,7 @@ def main() -> None:
             shown.add_row(*cells)
         console.print(shown)
     if arguments.output:
-        about = (__doc__ or "").split("\n\n")
+        about = (__doc__ or "").strip().split("\n\n")
         paragraphs = [*about[1:], "Memory (RSS), descriptors and threads of the processes that last:"]
         paragraphs += [markdown(MEMORY, memory), "What became of kills:"]
         write_page(arguments.output, "An hour of kills", paragraphs, ("", *counted), events)
