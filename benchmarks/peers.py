@@ -2,8 +2,9 @@
 
 In each round every client takes one step of SGD on 32 of the digits from the server's parameters, and the server
 averages. Here that is a synchronous parameter server, whose messages also share links in virtual time, which the others
-do not simulate. A round is a part of the difference between a run of one and a longer one, so that neither imports nor
-processes that start count; memory is the peak of all processes together (PSS).
+do not simulate; pfl-research also evaluates each client's loss. A round is a part of the difference between a run of
+one and a longer one, so that neither imports nor processes that start count; memory is the peak of all processes
+together (PSS).
 
 Peers are looked for in the interpreter `--peers`, which needs torch, scikit-learn, `flwr[simulation]` and
 `pfl[pytorch]`; this file runs there without dlion_sim.
@@ -11,7 +12,6 @@ Peers are looked for in the interpreter `--peers`, which needs torch, scikit-lea
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
@@ -209,7 +209,7 @@ def main() -> None:
 
     parser = options(__doc__)
     parser.add_argument("--peers", default=sys.executable, help="the Python interpreter that has them")
-    arguments: argparse.Namespace = parser.parse_args()
+    arguments = parser.parse_args()
     shown = table("peers: rounds of one step", "", "clients", "s a round", "ms a client", "memory, GB")
     for system in SYSTEMS:
         python = sys.executable if system == "dlion_sim" else arguments.peers

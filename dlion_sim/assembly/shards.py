@@ -40,8 +40,9 @@ def shards_of(scenario: Scenario, dataset: Dataset, validation: Indices | None) 
         parameters["at"] = _places(spec, scenario, labels)
         samples = samples[~np.isin(labels[samples], spec.without or [])]
     parts = partition(spec.kind, labels[samples], workers, rng, **parameters)
-    distinct = {id(part): samples[part] for part in parts}  # one for all workers, if they share the samples
-    shards = [distinct[id(part)] for part in parts]
+    distinct = {id(part): part for part in parts}  # one for all workers, if they share the samples
+    taken = {key: samples[part] for key, part in distinct.items()}
+    shards = [taken[id(part)] for part in parts]
     smallest = min(map(len, shards))
     if scenario.workload.batch_size > smallest:
         raise InputError(

@@ -64,7 +64,7 @@ class RunNodes(Nodes):
             process.stdin.write(f"{began!r}\n".encode())
             process.stdin.flush()
         if rank in self.processes:
-            self._former = [*filter(_is_there, self._former), self.processes[rank]]
+            self._former = [*_running(self._former), self.processes[rank]]
         self.processes[rank] = process  # from now on another thread may ask it to end
 
     def tell_to_leave(self, rank: int) -> None:
@@ -144,9 +144,11 @@ class RunNodes(Nodes):
         return log_of(part_folder(self._folder, rank, self._incarnations.get(rank, 0)))
 
 
-def _is_there(process: Process) -> bool:
-    """Whether a process has not ended; the pipes of one that has are closed."""
-    if process.poll() is None:
-        return True
-    with process:
-        return False
+def _running(processes: Sequence[Process]) -> Sequence[Process]:
+    """Those that have not ended; the pipes of the others are closed."""
+    running = [process for process in processes if process.poll() is None]
+    for process in processes:
+        if process not in running:
+            with process:
+                pass
+    return running

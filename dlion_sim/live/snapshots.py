@@ -39,13 +39,12 @@ class Snapshots:
     def __iter__(self) -> Iterator[Snapshot]:
         if self._file is None:
             return
-        self._file.seek(0)
         content = np.memmap(self._file, np.float32, "r").reshape(len(self), -1)
         for (time, iteration), parameters in zip(self._moments, content, strict=True):
             yield Snapshot(time, iteration, torch.from_numpy(parameters.copy()))
 
     def add(self, time: float, iteration: int, parameters: Tensor) -> None:
-        """Keep these parameters; of two snapshots at one time the last one counts."""
+        """Keep these parameters [P] of `time` seconds; of two snapshots at one time the last one counts."""
         if self._moments and self._moments[-1][0] >= time:
             self._moments.pop()
         if self._file is None:
