@@ -104,6 +104,8 @@ def readings_of(parent: int, seconds: float) -> Iterator[Reading]:
             descriptors = len(list((folder / "fd").iterdir()))
         except (OSError, KeyError):
             continue
+        if not resident:  # Between its fork and its program.
+            continue
         of = ranks[0] if ranks else "dlion live"
         yield Reading(round(seconds, 1), of, int(folder.name), resident, descriptors, int(status["Threads"]))
 

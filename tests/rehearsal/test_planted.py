@@ -135,7 +135,7 @@ def test_a_stream_that_does_not_wait(compute, monkeypatch):
 
 def test_an_answer_that_is_kept_while_another_graph_runs(compute, monkeypatch):
     """Both graphs write the same memory."""
-    plant(monkeypatch, fused, "FusedGradientExecutor._compute_waiting", "gradient.clone()", "gradient")
+    plant(monkeypatch, fused, "FusedGradientExecutor._compute_waiting", "copied(gradient)", "gradient")
     (_, first), (_, second) = compute(FusedGradientExecutor, 9, 40)
     assert first.isnan().all()
     assert second.isfinite().all()
