@@ -163,9 +163,54 @@ def at_least(indices: Any, values: Any, ends: Any, cutoffs: Any) -> Any:
 
 
 @njit(cache=True)
-def bucket_counts(values: Any) -> Any:
-    """The number of values, all positive, by their leading bits."""
+def lower_bound(values: Any, count: int) -> Any:
+    """A number that at least `count` of the values reach, none of which is negative, and few more."""
     bits = values.view(np.uint32)
+    bucket, _ = _bucket_of(_bucket_counts(bits), count)
+    return np.full(1, bucket << SHIFT, np.uint32).view(np.float32)[0]
+
+
+@njit(cache=True)
+def thresholds(values: Any, counts: Any) -> Any:
+    """For each count the smallest of the positive `values` that at most `count` of them reach; infinity if none is.
+
+    Values are counted by their leading bits. So a rank is known to lie in one bucket, and only those buckets' few
+    values are put in order.
+    """
+    bits, size = values.view(np.uint32), len(values)
+    found = np.full(len(counts), _INFINITE, np.uint32)
+    in_bucket = _bucket_counts(bits)
+    buckets, above = np.zeros(len(counts), np.int64), np.zeros(len(counts), np.int64)
+    wanted = np.zeros(len(in_bucket), np.bool_)
+    for place in range(len(counts)):
+        if 0 < counts[place] < size:
+            buckets[place], above[place] = _bucket_of(in_bucket, counts[place])
+            wanted[buckets[place]] = True
+    ordered = np.sort(_in_buckets(bits, wanted))
+    for place in range(len(counts)):
+        if 0 < counts[place] < size:
+            begin, end = (
+                np.searchsorted(ordered, buckets[place] << SHIFT),
+                np.searchsorted(ordered, (buckets[place] + 1) << SHIFT),
+            )
+            inside = ordered[begin:end]
+            least = inside[len(inside) - (counts[place] - above[place])]
+            if above[place] + len(inside) - np.searchsorted(inside, least) <= counts[place]:
+                found[place] = least
+            elif inside[-1] > least:
+                found[place] = inside[np.searchsorted(inside, least, side="right")]
+            else:
+                for each in bits:
+                    if least < each < found[place]:
+                        found[place] = each
+        elif size and counts[place]:
+            found[place] = bits.min()
+    return found.view(np.float32)
+
+
+@njit(cache=True)
+def _bucket_counts(bits: Any) -> Any:
+    """The number of values by their leading bits."""
     counts = np.zeros((bits.max() >> SHIFT) + 1 if len(bits) else 1, np.int64)
     for place in range(len(bits)):
         counts[bits[place] >> SHIFT] += 1
@@ -173,12 +218,21 @@ def bucket_counts(values: Any) -> Any:
 
 
 @njit(cache=True)
-def in_buckets(values: Any, wanted: Any) -> Any:
+def _bucket_of(in_bucket: Any, count: int) -> Any:
+    """The bucket of the `count`-th largest value, and how many are in those above."""
+    bucket, above = len(in_bucket) - 1, 0
+    while bucket > 0 and above + in_bucket[bucket] < count:
+        above += in_bucket[bucket]
+        bucket -= 1
+    return bucket, above
+
+
+@njit(cache=True)
+def _in_buckets(bits: Any, wanted: Any) -> Any:
     """The values whose leading bits are wanted."""
-    bits = values.view(np.uint32)
-    inside = np.empty(len(values) + 1, np.float32)
+    inside = np.empty(len(bits) + 1, np.uint32)
     kept = _unsigned(0)
-    for place in range(len(values)):
-        inside[kept] = values[place]
+    for place in range(len(bits)):
+        inside[kept] = bits[place]
         kept += _unsigned(wanted[bits[place] >> SHIFT])
     return inside[: np.int64(kept)]

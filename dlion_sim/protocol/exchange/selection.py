@@ -7,7 +7,9 @@ r >= 1 - N/100, and the largest N that fits a budget of m entries has the m-th l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +40,7 @@ class Ranking:
         if layout and gradient.shape != (layout.size,):  # compiled code does not check bounds
             raise ValueError(f"a gradient {list(gradient.shape)} is no gradient of {layout.size} parameters")
         self._gradient = gradient.numpy()
-        self._ends = np.cumsum(layout.sizes) if layout else np.array([len(self._gradient)])
+        self._ends = _ends(layout) if layout else np.array([len(self._gradient)])
         self._maxima = compaction.maxima(self._gradient, self._ends) if layout else np.ones(1, np.float32)
         self._bound = float("inf")
         """All entries of at least this magnitude have been found: see `_found`."""
@@ -51,8 +53,8 @@ class Ranking:
         """
         size = len(self._gradient)
         self._find_at_least(max((count for count in counts if count < size), default=0))
-        found = iter(_thresholds(self._magnitudes(), [count for count in counts if count < size]))
-        return [0.0 if count >= size else next(found) for count in counts]
+        found = compaction.thresholds(self._magnitudes(), np.array(counts, np.int64)).tolist()
+        return [0.0 if count >= size else threshold for count, threshold in zip(counts, found, strict=True)]
 
     def selections(self, thresholds: Sequence[float]) -> dict[float, tuple[Tensor, Tensor]]:
         """By threshold, the indices [m] (int32, increasing) and values [m] of the entries that reach it."""
@@ -82,11 +84,12 @@ class Ranking:
 
     def _guess(self, count: int) -> float:
         """A magnitude that at least `count` entries probably reach, and few more."""
-        size = len(self._gradient)
-        sample = compaction.sample(self._gradient, self._ends, self._maxima, max(1, size // _SAMPLE))
-        expected = count * len(sample) / size
-        rank = int(expected + 4 * np.sqrt(expected)) + 16
-        return float(np.partition(sample, -rank)[-rank]) if rank <= len(sample) else 0.0
+        stride = len(self._gradient) // _SAMPLE
+        if stride <= 1:  # All are compared sooner than a sample.
+            return 0.0
+        sample = compaction.sample(self._gradient, self._ends, self._maxima, stride)
+        expected = count / stride
+        return float(compaction.lower_bound(sample, int(expected + 4 * math.sqrt(expected)) + 16))
 
     def _lower_bound_to(self, reach: float) -> None:
         if reach < self._bound:
@@ -156,34 +159,10 @@ def indices_of(mask: Tensor) -> Tensor:
     return mask.nonzero().squeeze(1).to(torch.int32)
 
 
-def _thresholds(values: npt.NDArray[np.float32], counts: Sequence[int]) -> list[float]:
-    """For each count the smallest of the positive `values` that at most `count` of them reach; infinity if none is.
-
-    Values are counted by their leading bits, which are in the floats' own order. So a rank is known to lie in one
-    bucket, and only those buckets' few values are put in order.
-    """
-    size = len(values)
-    up_to = np.cumsum(compaction.bucket_counts(values))
-    buckets = {count: int(np.searchsorted(up_to, size - count, side="right")) for count in counts if 0 < count < size}
-    wanted = np.zeros(len(up_to), np.bool_)
-    wanted[list(buckets.values())] = True
-    ordered = np.sort(compaction.in_buckets(values, wanted))
-
-    def threshold(count: int) -> float:
-        if count not in buckets:
-            return float(values.min()) if count and size else float("inf")
-        low, high = (np.array([buckets[count], buckets[count] + 1], np.uint32) << compaction.SHIFT).view(np.float32)
-        inside = ordered[np.searchsorted(ordered, low) : np.searchsorted(ordered, high)]
-        above = size - int(up_to[buckets[count]])
-        least = inside[len(inside) - (count - above)]
-        if above + len(inside) - int(np.searchsorted(inside, least)) <= count:
-            return float(least)
-        larger = inside[np.searchsorted(inside, least, side="right") :]
-        if not len(larger):
-            larger = values[values >= high]
-        return float(larger.min()) if len(larger) else float("inf")
-
-    return [threshold(count) for count in counts]
+@lru_cache
+def _ends(layout: Layout) -> npt.NDArray[np.int64]:
+    """The ends of a layout's variables."""
+    return np.cumsum(layout.sizes)
 
 
 def _reached_by(threshold: float) -> float:
