@@ -222,13 +222,16 @@ def gradient_executor(
 ) -> GradientExecutor | FusedGradientExecutor:
     """The fastest executor for so many replicas of `model` on `device`.
 
-    `threads` and `kernels` are those of a CPU.
+    `threads` and `kernels` are those of a CPU; tiny models are left to the calling thread.
     """
-    if is_accelerator(device) or (replicas >= _MANY and _is_tiny(model)):
+    on_cpu = not is_accelerator(device)
+    if not on_cpu or (replicas >= _MANY and _is_tiny(model)):
         fused = FusedGradientExecutor(model, dataset, device)
         if fused.takes_model:
             return fused
         fused.close()
+    if on_cpu and _is_tiny(model):
+        threads = 0  # Operators that are soon done would mostly wait for the interpreter's lock.
     return GradientExecutor(model, dataset, device, threads=threads, kernels=kernels)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from dlion_sim.learning.accelerator import is_accelerator
 from dlion_sim.learning.layers import Kernels, with_kernels
-from dlion_sim.learning.process import exact_cuda, kept_memory
+from dlion_sim.learning.process import exact_cuda, kept_memory, one_core
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -25,7 +25,7 @@ class ModelPool:
 
     On a CPU the copies use `kernels`, whose results may differ from the model's by rounding. Small batches are faster
     in parallel than with each operator split among cores; as none is split, a result depends neither on the number of
-    threads nor on other computations.
+    threads nor on other computations. With 0 threads the calling one computes, at once.
     """
 
     def __init__(
@@ -42,7 +42,12 @@ class ModelPool:
         if is_accelerator(device):
             self._settings.enter_context(exact_cuda())
             threads = 1
-        self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)
+        self._threads: Executor
+        if threads == 0:
+            self._own.model = self._copy()
+            self._threads = _CallingThread()
+        else:
+            self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)
 
     def submit(self, function: Callable[[nn.Module, Item], Result], item: Item) -> Future[Result]:
         """Call `function` with a model copy and `item`, in the background."""
@@ -58,4 +63,20 @@ class ModelPool:
 
     def _prepare(self) -> None:
         torch.set_num_threads(1)
-        self._own.model = with_kernels(copy.deepcopy(self._model).to(self._device), self._kernels)
+        self._own.model = self._copy()
+
+    def _copy(self) -> nn.Module:
+        return with_kernels(copy.deepcopy(self._model).to(self._device), self._kernels)
+
+
+class _CallingThread(Executor):
+    """Calls what is submitted at once, on one core."""
+
+    def submit(self, function: Callable[..., Result], /, *arguments: Any, **named: Any) -> Future[Result]:
+        answer: Future[Result] = Future()
+        try:
+            with one_core():
+                answer.set_result(function(*arguments, **named))
+        except Exception as error:
+            answer.set_exception(error)
+        return answer

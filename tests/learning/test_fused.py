@@ -233,6 +233,14 @@ def test_a_cpu_fuses_the_gradients_of_many_tiny_models(name, replicas, kind, dat
         assert isinstance(executor, kind)
 
 
+@pytest.mark.parametrize(("name", "at_once"), [("mlp", True), ("cipher", False)])
+def test_the_calling_thread_computes_the_gradients_of_few_tiny_models(name, at_once, dataset):
+    model = build(name, dataset.input_shape, 10, seed=0)
+    (replica,), (indices,) = replicas_of(model, 1), batches(256)
+    with closing(gradient_executor(model, dataset, CPU, replicas=6, threads=1)) as executor:
+        assert executor.submit(replica, indices).answer.done() is at_once
+
+
 def test_frozen_parameters_count_for_the_size_of_a_model(text):
     frozen = adapted(build("gpt", (16,), 20, seed=0, layers=2, heads=4, width=64), 1, 1.0)
     assert sum(parameter.numel() for parameter in frozen.parameters()) < 2**12

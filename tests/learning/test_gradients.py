@@ -66,7 +66,7 @@ def test_results_are_equal_to_the_bit_in_any_order_and_with_any_threads(name, da
             return [executor.result(executor.submit(*each)) for each in zip(replicas, indices, strict=True)]
 
     reference = together(1, range(3))
-    for results in (together(3, [1, 2, 0]), one_by_one()):
+    for results in (together(3, [1, 2, 0]), together(0, [1, 2, 0]), one_by_one()):
         for (loss, gradient), (reference_loss, reference_gradient) in zip(results, reference, strict=True):
             assert loss == reference_loss
             assert torch.equal(gradient, reference_gradient)

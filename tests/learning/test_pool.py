@@ -29,3 +29,21 @@ def test_by_default_as_many_threads_as_torch_uses():
     with closing(ModelPool(nn.Identity(), CPU)) as pool:
         pool.map(lambda *_: everybody.wait(timeout=60), range(threads))
     assert torch.get_num_threads() == threads
+
+
+def test_without_threads_the_calling_one_computes_at_once_on_one_core():
+    model, threads = nn.Linear(2, 2), torch.get_num_threads()
+    found = []
+
+    def look(own, fails):
+        found.append((own is model, threading.current_thread(), torch.get_num_threads()))
+        if fails:
+            raise ValueError("as asked for")
+        return "an answer"
+
+    with closing(ModelPool(model, CPU, threads=0)) as pool:
+        answers = [pool.submit(look, fails) for fails in (False, True)]
+        assert found == [(False, threading.current_thread(), 1)] * 2
+    assert answers[0].result() == "an answer"
+    assert isinstance(answers[1].exception(), ValueError)
+    assert torch.get_num_threads() == threads
