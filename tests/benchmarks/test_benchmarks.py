@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks import endurance, gradients
+from benchmarks import endurance, gradients, iteration
 from dlion_sim.calibration import iterations
+from dlion_sim.protocol.worker import Worker
 from tests.made_up import made_up_run
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +69,7 @@ def test_each_benchmark_has_its_test():
         "gpu",
         "gradients",
         "incast",
+        "iteration",
         "live",
         "network",
         "packets",
@@ -87,6 +89,15 @@ def test_gradients(columns, monkeypatch):
     assert table[""][-4:] == systems
     (times,) = (cells for heading, cells in table.items() if heading.startswith("times plain loop"))
     assert len(figures(times)) == len(figures(table["samples/s"])) == len(table[""]) >= 6
+
+
+def test_iteration(columns):
+    before = Worker.handle
+    table = columns("iteration")
+    assert list(table) == ["workers", "all", *iteration.PARTS]
+    assert table["workers"] == ["6"]
+    assert all(figures(table[part]) for part in ("all", *iteration.PARTS))
+    assert Worker.handle is before
 
 
 def test_churn(columns, tmp_path):
