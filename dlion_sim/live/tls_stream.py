@@ -23,7 +23,7 @@ _RECORD_BYTES = 2**14
 """The most that TLS puts into a record."""
 _RECORD_OVERHEAD = 22
 """A record's header, type and tag, in bytes (RFC 8446, 5.2)."""
-_AT_ONCE = 64 * 1024
+_AT_ONCE = 256 * 1024
 """Bytes handed to or taken from the kernel at a time."""
 
 
