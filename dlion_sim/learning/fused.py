@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.flat import Layout, copied
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
 from dlion_sim.learning.layers import Kernels
+from dlion_sim.learning.pool import is_tiny
 from dlion_sim.learning.process import exact_cuda, one_core
 from dlion_sim.learning.replica import Replica
 
@@ -37,8 +38,8 @@ _SAMPLES = 4096
 _PROGRAMS = 16
 """Programs that are cached, with their buffers; the least recently used one is dropped."""
 
-_MANY, _TINY = 32, 2**16
-"""Minimum replicas, and maximum parameters of each, for which fusing is faster on a CPU."""
+_MANY = 32
+"""Minimum replicas of a tiny model for which fusing is faster on a CPU."""
 
 
 class FusedGradientExecutor:
@@ -225,21 +226,11 @@ def gradient_executor(
     `threads` and `kernels` are those of a CPU; tiny models are left to the calling thread.
     """
     on_cpu = not is_accelerator(device)
-    if not on_cpu or (replicas >= _MANY and _is_tiny(model)):
+    if not on_cpu or (replicas >= _MANY and is_tiny(model)):
         fused = FusedGradientExecutor(model, dataset, device)
         if fused.takes_model:
             return fused
         fused.close()
-    if on_cpu and _is_tiny(model):
+    if on_cpu and is_tiny(model):
         threads = 0  # Operators that are soon done would mostly wait for the interpreter's lock.
     return GradientExecutor(model, dataset, device, threads=threads, kernels=kernels)
-
-
-def _is_tiny(model: nn.Module) -> bool:
-    """Whether calling its operators takes a CPU longer than computing them, so that fusing is faster.
-
-    Never with convolutions: grouped ones are several times slower on a CPU.
-    """
-    convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in model.modules())
-    # Buffers are the frozen part of a model.
-    return not convolves and sum(state.numel() for state in chain(model.parameters(), model.buffers())) <= _TINY

@@ -56,7 +56,7 @@ class GradientExecutor:
     """Computes the mean loss over a batch and its gradient, for any number of replicas of `model`.
 
     Submitted gradients are computed in the background, concurrently. Results do not depend, to the bit, on what is
-    computed concurrently or on the number of `threads` (default: that of torch). `kernels` are those of a CPU.
+    computed concurrently or on the number of `threads` (default: that of torch; 0: the caller computes them at once).
     """
 
     def __init__(

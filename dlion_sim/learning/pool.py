@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import chain
 from typing import Any, TypeVar
 
 import torch
@@ -14,8 +15,10 @@ from torch import nn
 
 from dlion_sim.learning.accelerator import is_accelerator
 from dlion_sim.learning.layers import Kernels, with_kernels
-from dlion_sim.learning.process import exact_cuda, kept_memory, one_core
+from dlion_sim.learning.process import exact_cuda, kept_memory, one_core, returned_memory
 
+_TINY = 2**16
+"""Maximum parameters of a tiny model."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -32,7 +35,7 @@ class ModelPool:
         self, model: nn.Module, device: torch.device, threads: int | None = None, kernels: Kernels = "fast"
     ) -> None:
         self._settings = ExitStack()
-        self._settings.enter_context(kept_memory())
+        self._settings.enter_context(returned_memory() if is_tiny(model) else kept_memory())
         self._model = model
         self._device = device
         self._kernels: Kernels = kernels if device.type == "cpu" else "torch"
@@ -80,3 +83,13 @@ class _CallingThread(Executor):
         except Exception as error:
             answer.set_exception(error)
         return answer
+
+
+def is_tiny(model: nn.Module) -> bool:
+    """Whether calling its operators takes a CPU longer than computing them, so that fusing is faster.
+
+    Never with convolutions: grouped ones are several times slower on a CPU.
+    """
+    convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in model.modules())
+    # Buffers are the frozen part of a model.
+    return not convolves and sum(state.numel() for state in chain(model.parameters(), model.buffers())) <= _TINY

@@ -22,7 +22,7 @@ Device = Literal["auto", "cpu", "cuda"]
 
 # Of glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_ALL = 2**31 - 1
+_ALL, _LARGE = 2**31 - 1, 2**20
 _MOST_BY_ITSELF = 2**25
 """The library's own maximum of the second threshold (twice that of the first one), and of versions before 2.35."""
 
@@ -119,13 +119,31 @@ def kept_memory() -> Iterator[None]:
     cache. After the block, free memory is returned, and the thresholds are at the library's own maximum: their former
     values cannot be read.
     """
+    with _allocating(_ALL):
+        yield
+
+
+@while_needed
+@contextmanager
+def returned_memory() -> Iterator[None]:
+    """The C library (glibc) returns freed blocks of more than a megabyte within the block, and keeps smaller ones.
+
+    Otherwise short-lived tensors leave holes between parameters of many small models. Afterwards as `kept_memory`.
+    """
+    with _allocating(_LARGE):
+        yield
+
+
+@contextmanager
+def _allocating(mmap_threshold: int) -> Iterator[None]:
+    """Blocks of as many bytes as the threshold are returned when they are freed."""
     try:
         library = ctypes.CDLL(None)
         mallopt, trim = library.mallopt, library.malloc_trim
     except (AttributeError, OSError, TypeError):
         yield
         return
-    if not mallopt(_MMAP_THRESHOLD, _ALL):
+    if not mallopt(_MMAP_THRESHOLD, mmap_threshold):
         mallopt(_MMAP_THRESHOLD, _MOST_BY_ITSELF)
     mallopt(_TRIM_THRESHOLD, _ALL)
     try:

@@ -55,8 +55,8 @@ def megabytes():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) // 1000
 
-device = torch.device("cpu")
-one, other = ModelPool(nn.Identity(), device), ModelPool(nn.Identity(), device)
+device, model = torch.device("cpu"), nn.Linear(512, 512)
+one, other = ModelPool(model, device), ModelPool(model, device)
 parts = [torch.ones(2**21) for _ in range(25)]
 del parts
 before = megabytes()
@@ -64,6 +64,30 @@ one.close()
 still = before - megabytes() < 100
 other.close()
 print(still, before - megabytes() > 150)
+"""
+HOLES = """
+import sys
+import torch
+from torch import nn
+from dlion_sim.learning.flat import copied
+from dlion_sim.learning.pool import ModelPool
+
+def megabytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) // 1000
+
+width = int(sys.argv[1])
+pool = ModelPool(nn.Linear(width, width), torch.device("cpu"))
+before, kept = megabytes(), []
+for _ in range(25):
+    temporary = torch.ones(2**20)
+    kept.append(copied(torch.ones(1000)))
+    del temporary
+    larger = torch.ones(2**20 + 2**18 * len(kept))
+    kept.append(copied(torch.ones(1000)))
+    del larger
+print(megabytes() - before)
+pool.close()
 """
 needs_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
 
@@ -86,6 +110,13 @@ def test_freed_memory_is_returned_after_the_block():
 @needs_glibc
 def test_memory_that_was_freed_is_used_again():
     assert new_pages("kept") < 100 < 1000 < new_pages("given back")
+
+
+@needs_glibc
+def test_tensors_of_tiny_models_leave_no_holes_between_what_stays():
+    """Each larger than all before, so that none fits where one was."""
+    tiny, other = (int(printed(HOLES, width)) for width in ("10", "512"))
+    assert tiny < 20 < 100 < other
 
 
 @needs_glibc
