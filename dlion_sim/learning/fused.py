@@ -38,6 +38,10 @@ _SAMPLES = 4096
 _PROGRAMS = 16
 """Programs that are cached, with their buffers; the least recently used one is dropped."""
 
+_AT_ONCE = 2**21
+"""Maximum samples times parameters of a tiny model that the simulating thread computes itself: in another one operators
+would mostly wait for the interpreter's lock."""
+
 _MANY = 32
 """Minimum replicas of a tiny model for which fusing is faster on a CPU."""
 
@@ -223,7 +227,7 @@ def gradient_executor(
 ) -> GradientExecutor | FusedGradientExecutor:
     """The fastest executor for so many replicas of `model` on `device`.
 
-    `threads` and `kernels` are those of a CPU; tiny models are left to the calling thread.
+    `threads` and `kernels` are those of a CPU.
     """
     on_cpu = not is_accelerator(device)
     if not on_cpu or (replicas >= _MANY and is_tiny(model)):
@@ -231,6 +235,5 @@ def gradient_executor(
         if fused.takes_model:
             return fused
         fused.close()
-    if on_cpu and is_tiny(model):
-        threads = 0  # Operators that are soon done would mostly wait for the interpreter's lock.
-    return GradientExecutor(model, dataset, device, threads=threads, kernels=kernels)
+    at_once = _AT_ONCE // max(1, Layout.of(model).size) if on_cpu and is_tiny(model) else 0
+    return GradientExecutor(model, dataset, device, threads=threads, at_once=at_once, kernels=kernels)

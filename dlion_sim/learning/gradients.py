@@ -56,7 +56,8 @@ class GradientExecutor:
     """Computes the mean loss over a batch and its gradient, for any number of replicas of `model`.
 
     Submitted gradients are computed in the background, concurrently. Results do not depend, to the bit, on what is
-    computed concurrently or on the number of `threads` (default: that of torch; 0: the caller computes them at once).
+    computed concurrently or on the number of `threads` (default: that of torch). Gradients of at most `at_once` samples
+    are computed by the thread that submits them. `kernels` are those of a CPU.
     """
 
     def __init__(
@@ -66,9 +67,11 @@ class GradientExecutor:
         device: torch.device,
         *,
         threads: int | None = None,
+        at_once: int = 0,
         kernels: Kernels = "fast",
     ) -> None:
         self._dataset = dataset.to(device)
+        self._at_once = at_once
         self._pool = ModelPool(model, device, threads, kernels)
 
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
@@ -76,7 +79,8 @@ class GradientExecutor:
 
         The replica must not be written until the result was read.
         """
-        return Ticket(replica, replica.version, indices, self._pool.submit(self._gradient, (replica, indices)))
+        compute = self._pool.call if len(indices) <= self._at_once else self._pool.submit
+        return Ticket(replica, replica.version, indices, compute(self._gradient, (replica, indices)))
 
     def result(self, ticket: Ticket) -> tuple[float, Tensor]:
         """The loss and the gradient [P], which belongs to the caller.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cached_property
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -28,7 +29,7 @@ class ModelPool:
 
     On a CPU the copies use `kernels`, whose results may differ from the model's by rounding. Small batches are faster
     in parallel than with each operator split among cores; as none is split, a result depends neither on the number of
-    threads nor on other computations. With 0 threads the calling one computes, at once.
+    threads nor on other computations.
     """
 
     def __init__(
@@ -45,16 +46,21 @@ class ModelPool:
         if is_accelerator(device):
             self._settings.enter_context(exact_cuda())
             threads = 1
-        self._threads: Executor
-        if threads == 0:
-            self._own.model = self._copy()
-            self._threads = _CallingThread()
-        else:
-            self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)
+        self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)
 
     def submit(self, function: Callable[[nn.Module, Item], Result], item: Item) -> Future[Result]:
         """Call `function` with a model copy and `item`, in the background."""
         return self._threads.submit(lambda: function(self._own.model, item))
+
+    def call(self, function: Callable[[nn.Module, Item], Result], item: Item) -> Future[Result]:
+        """As `submit`, but the calling thread computes it, on one core, before this returns."""
+        answer: Future[Result] = Future()
+        try:
+            with one_core():
+                answer.set_result(function(self._callers, item))
+        except Exception as error:
+            answer.set_exception(error)
+        return answer
 
     def map(self, function: Callable[[nn.Module, Item], Result], items: Iterable[Item]) -> list[Result]:
         """`function` of a model copy and each item, in the order of the items."""
@@ -68,21 +74,13 @@ class ModelPool:
         torch.set_num_threads(1)
         self._own.model = self._copy()
 
+    @cached_property
+    def _callers(self) -> nn.Module:
+        """The calling thread's copy."""
+        return self._copy()
+
     def _copy(self) -> nn.Module:
         return with_kernels(copy.deepcopy(self._model).to(self._device), self._kernels)
-
-
-class _CallingThread(Executor):
-    """Calls what is submitted at once, on one core."""
-
-    def submit(self, function: Callable[..., Result], /, *arguments: Any, **named: Any) -> Future[Result]:
-        answer: Future[Result] = Future()
-        try:
-            with one_core():
-                answer.set_result(function(*arguments, **named))
-        except Exception as error:
-            answer.set_exception(error)
-        return answer
 
 
 def is_tiny(model: nn.Module) -> bool:

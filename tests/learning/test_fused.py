@@ -233,12 +233,16 @@ def test_a_cpu_fuses_the_gradients_of_many_tiny_models(name, replicas, kind, dat
         assert isinstance(executor, kind)
 
 
-@pytest.mark.parametrize(("name", "at_once"), [("mlp", True), ("cipher", False)])
-def test_the_calling_thread_computes_the_gradients_of_few_tiny_models(name, at_once, dataset):
+@pytest.mark.parametrize(
+    ("name", "samples", "at_once"), [("mlp", 16, True), ("mlp", 200, False), ("cipher", 16, False)]
+)
+def test_the_calling_thread_computes_small_gradients_of_tiny_models(name, samples, at_once, dataset):
     model = build(name, dataset.input_shape, 10, seed=0)
-    (replica,), (indices,) = replicas_of(model, 1), batches(256)
+    (replica,), (indices,) = replicas_of(model, 1), batches(samples)
     with closing(gradient_executor(model, dataset, CPU, replicas=6, threads=1)) as executor:
+        first = executor.submit(replica, indices)
         assert executor.submit(replica, indices).answer.done() is at_once
+        assert all(torch.isfinite(executor.result(first)[1]))
 
 
 def test_frozen_parameters_count_for_the_size_of_a_model(text):

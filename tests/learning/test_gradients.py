@@ -56,8 +56,8 @@ def test_results_are_equal_to_the_bit_in_any_order_and_with_any_threads(name, da
     model = build(name, dataset.input_shape, 10, seed=0)
     replicas, indices = replicas_of(model, 3), batches(3)
 
-    def together(threads, order):
-        with closing(GradientExecutor(model, dataset, CPU, threads=threads)) as executor:
+    def together(threads, order, at_once=0):
+        with closing(GradientExecutor(model, dataset, CPU, threads=threads, at_once=at_once)) as executor:
             tickets = {worker: executor.submit(replicas[worker], indices[worker]) for worker in order}
             return [executor.result(tickets[worker]) for worker in range(3)]
 
@@ -66,7 +66,7 @@ def test_results_are_equal_to_the_bit_in_any_order_and_with_any_threads(name, da
             return [executor.result(executor.submit(*each)) for each in zip(replicas, indices, strict=True)]
 
     reference = together(1, range(3))
-    for results in (together(3, [1, 2, 0]), together(0, [1, 2, 0]), one_by_one()):
+    for results in (together(3, [1, 2, 0]), together(1, [1, 2, 0], at_once=8), one_by_one()):
         for (loss, gradient), (reference_loss, reference_gradient) in zip(results, reference, strict=True):
             assert loss == reference_loss
             assert torch.equal(gradient, reference_gradient)

@@ -31,7 +31,7 @@ def test_by_default_as_many_threads_as_torch_uses():
     assert torch.get_num_threads() == threads
 
 
-def test_without_threads_the_calling_one_computes_at_once_on_one_core():
+def test_the_calling_thread_computes_at_once_on_one_core():
     model, threads = nn.Linear(2, 2), torch.get_num_threads()
     found = []
 
@@ -41,8 +41,8 @@ def test_without_threads_the_calling_one_computes_at_once_on_one_core():
             raise ValueError("as asked for")
         return "an answer"
 
-    with closing(ModelPool(model, CPU, threads=0)) as pool:
-        answers = [pool.submit(look, fails) for fails in (False, True)]
+    with closing(ModelPool(model, CPU)) as pool:
+        answers = [pool.call(look, fails) for fails in (False, True)]
         assert found == [(False, threading.current_thread(), 1)] * 2
     assert answers[0].result() == "an answer"
     assert isinstance(answers[1].exception(), ValueError)
