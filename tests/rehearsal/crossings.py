@@ -74,7 +74,7 @@ def counted(scenario: Scenario, folder: Path) -> tuple[list[Crossing], int]:
         "assembly/setting.py",
         "datasets/dataset.py",
         "__init__",
-        "_prepare",
+        "_copy",
         "_statistics",
         "elsewhere",
     )
