@@ -229,11 +229,12 @@ def gradient_executor(
 
     `threads` and `kernels` are those of a CPU.
     """
-    on_cpu = not is_accelerator(device)
-    if not on_cpu or (replicas >= _MANY and is_tiny(model)):
+    on_gpu = is_accelerator(device)
+    tiny = not on_gpu and is_tiny(model)
+    if on_gpu or (tiny and replicas >= _MANY):
         fused = FusedGradientExecutor(model, dataset, device)
         if fused.takes_model:
             return fused
         fused.close()
-    at_once = _AT_ONCE // max(1, Layout.of(model).size) if on_cpu and is_tiny(model) else 0
+    at_once = _AT_ONCE // max(1, Layout.of(model).size) if tiny else 0
     return GradientExecutor(model, dataset, device, threads=threads, at_once=at_once, kernels=kernels)

@@ -72,21 +72,21 @@ class ModelPool:
 
     def _prepare(self) -> None:
         torch.set_num_threads(1)
-        self._own.model = self._copy()
+        self._own.model = self._copy_of_model()
 
     @cached_property
     def _callers(self) -> nn.Module:
         """The calling thread's copy."""
-        return self._copy()
+        return self._copy_of_model()
 
-    def _copy(self) -> nn.Module:
+    def _copy_of_model(self) -> nn.Module:
         return with_kernels(copy.deepcopy(self._model).to(self._device), self._kernels)
 
 
 def is_tiny(model: nn.Module) -> bool:
-    """Whether calling its operators takes a CPU longer than computing them, so that fusing is faster.
+    """Whether calling its operators for a small batch takes a CPU longer than computing them.
 
-    Never with convolutions: grouped ones are several times slower on a CPU.
+    Never with convolutions: fused ones, which are grouped, are several times slower on a CPU.
     """
     convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in model.modules())
     # Buffers are the frozen part of a model.

@@ -74,7 +74,7 @@ def counted(scenario: Scenario, folder: Path) -> tuple[list[Crossing], int]:
         "assembly/setting.py",
         "datasets/dataset.py",
         "__init__",
-        "_copy",
+        "_copy_of_model",
         "_statistics",
         "elsewhere",
     )

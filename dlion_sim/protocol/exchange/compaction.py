@@ -164,7 +164,7 @@ def at_least(indices: Any, values: Any, ends: Any, cutoffs: Any) -> Any:
 
 @njit(cache=True)
 def lower_bound(values: Any, count: int) -> Any:
-    """A number that at least `count` of the values reach, none of which is negative, and few more."""
+    """A number that at least `count` of the `values` [n] (float32, none negative) reach, and few more."""
     bits = values.view(np.uint32)
     bucket, _ = _bucket_of(_bucket_counts(bits), count)
     return np.full(1, bucket << SHIFT, np.uint32).view(np.float32)[0]
@@ -172,7 +172,9 @@ def lower_bound(values: Any, count: int) -> Any:
 
 @njit(cache=True)
 def thresholds(values: Any, counts: Any) -> Any:
-    """For each count the smallest of the positive `values` that at most `count` of them reach; infinity if none is.
+    """For each of `counts` [k] (int64) the smallest of the positive `values` [n] that at most so many of them reach.
+
+    Infinity if none is; float32 [k].
 
     Values are counted by their leading bits. So a rank is known to lie in one bucket, and only those buckets' few
     values are put in order.
