@@ -109,6 +109,16 @@ class Setting:
     def participants(self) -> int:
         return self.workers + len(self.hosts)
 
+    @property
+    def evaluated_server(self) -> int | None:
+        """The server whose parameters are evaluated in place of the workers', if the system has one."""
+        exchange = self.system.choices["exchange"].implementation
+        return self.workers if issubclass(exchange, Exchange) and exchange.evaluates_server else None
+
+    def is_evaluated(self, number: int) -> bool:
+        """Whether a participant's parameters are evaluated."""
+        return number < self.workers if self.evaluated_server is None else number == self.evaluated_server
+
     @cached_property
     def outages(self) -> Outages:
         return Outages.of(self.scenario, self.hosts)
@@ -195,9 +205,15 @@ class Setting:
         exchange = self.system.choices["exchange"].parameters
         assert isinstance(exchange, ServerParameters)
         begin, end = by_bytes(self.layout.size, len(self.hosts))[number - self.workers]
-        replica = self._replica(Layout(("part",), ((end - begin,),)), self._initial.parameters[begin:end])
+        if number == self.evaluated_server:
+            replica = self._initial.twin()
+        else:
+            replica = self._replica(Layout(("part",), ((end - begin,),)), self._initial.parameters[begin:end])
         on_loss = self.scenario.availability.on_loss if self.scenario.availability else "abort"
-        return ParameterServer(number, self.workers, replica, begin, exchange, absent=absent, on_loss=on_loss)
+        seed = self.scenario.seed
+        return ParameterServer(
+            number, self.workers, replica, begin, exchange, seed=seed, absent=absent, on_loss=on_loss
+        )
 
     def machine(self, worker: int, incarnation: int = 0, began: float = 0.0) -> ComputeDevice:
         """The time model of a worker's machine, for an incarnation that began at `began` (s)."""

@@ -95,6 +95,7 @@ _COLOURS: Mapping[str, str] = {
     "decoupled_diloco": "#224466",
     "demo": "#9955aa",
     "power_sgd": "#aacc66",
+    "fedavg": "#001122",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

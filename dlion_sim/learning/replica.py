@@ -127,6 +127,13 @@ class Replica:
         """Replace the parameters of distinct indices [m] by `values` [m]."""
         self._writable().parameters[indices] = values
 
+    def begin_anew(self, parameters: Tensor) -> None:
+        """Take these parameters [P], which nobody writes, now or later, without a copy; the optimizer forgets all."""
+        self.version += 1
+        self._state.owners -= 1
+        self._state = State(parameters, self._rule.moments(parameters))
+        self._state.is_seen = True
+
     def snapshot(self) -> Tensor:
         """The present parameters [P], read-only, valid for ever."""
         self._state.is_seen = True

@@ -89,7 +89,14 @@ class Driver:
         serves = isinstance(member.participant, ParameterServer)
         self._states = PeerStates(rank, setting.participants, workers, absent=absent, serves=serves)
         self._settled = asyncio.Event()
-        self._observer = Observer(rank, member.participant, recorder, setting.same_machine(rank), config.output)
+        self._observer = Observer(
+            rank,
+            member.participant,
+            recorder,
+            setting.same_machine(rank),
+            config.output,
+            evaluated=setting.is_evaluated(rank),
+        )
         self._observer.member_since = math.inf if config.joins else 0.0
         self._early: list[PeerFound | PeerLost] = []
         """Events before the begin of the run was known."""

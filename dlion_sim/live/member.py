@@ -74,6 +74,8 @@ def _rehearse(twin: Worker, machine: Machine) -> None:
     twin.handle(Started(), 0.0)
     if twin.phase is Phase.PROFILING:
         twin.handle(ProfileReady(((batch_size, 1.0),)), 0.0)
+    if twin.phase is Phase.RESTING:
+        return
     for peer in twin.setup.peers:
         # Then links have a budget, which gradients are cut to.
         twin.setup.links.queued(peer, parameters, 0.0)

@@ -32,7 +32,6 @@ from dlion_sim.live.node_config import LEFT, NodeConfig
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
 from dlion_sim.live.snapshots import Snapshots
-from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Run, RunWriter
 from dlion_sim.scenario import Dlcp, Packets, Scenario, dump
 
@@ -82,8 +81,8 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
         if outcome.ending.stopped_by == LEFT:
             config.left()
             os.nice(_LEAST_URGENT)
-        if isinstance(member.participant, Worker):
-            _evaluate(setting, config.rank, member.participant, outcome, recorder)
+        if setting.is_evaluated(config.rank):
+            _evaluate(setting, config.rank, member.participant.replica, outcome, recorder)
         late = asdict(member.machine.lateness) if member.machine else None
         measured = {
             "late": late,
@@ -180,10 +179,10 @@ def _incarnation(config: NodeConfig) -> int:
     )
 
 
-def _evaluate(setting: Setting, rank: int, worker: Worker, outcome: Outcome, recorder: Recorder) -> None:
-    """Evaluate the worker's parameters over time, and those at the run's end on all samples too."""
+def _evaluate(setting: Setting, rank: int, last: Replica, outcome: Outcome, recorder: Recorder) -> None:
+    """Evaluate the participant's parameters over time, and the `last` ones on all samples too."""
     samples = setting.evaluation_samples
-    replica = Replica(worker.replica.layout, worker.replica.parameters, learning_rate=worker.replica.learning_rate)
+    replica = Replica(last.layout, last.parameters, learning_rate=last.learning_rate)
     with closing(outcome.snapshots), closing(setting.evaluator()) as evaluator:
         for snapshot in outcome.snapshots:
             replica.write(0, snapshot.parameters)

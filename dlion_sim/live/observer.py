@@ -15,7 +15,7 @@ from dlion_sim.protocol.worker import Worker
 class Observer:
     """Observes participant `rank`, by the run's clock. Messages to the same machine are no traffic.
 
-    Snapshots of its parameters are kept in `folder`.
+    Snapshots of its parameters, if they are `evaluated`, are kept in `folder`.
     """
 
     def __init__(
@@ -25,11 +25,14 @@ class Observer:
         recorder: Recorder,
         same_machine: Collection[int],
         folder: Path,
+        *,
+        evaluated: bool,
     ) -> None:
         self._rank = rank
         self._participant = participant
         self._recorder = recorder
         self._same_machine = same_machine
+        self._is_evaluated = evaluated
         self.member_since = 0.0
         """When the participant got a state of the run; before, there is nothing to evaluate."""
         self._is_over = False
@@ -43,7 +46,7 @@ class Observer:
 
     def observe(self, links: Mesh, now: float) -> None:
         """Keep the parameters for evaluation, and record what the links have carried."""
-        if now >= self.member_since and isinstance(self._participant, Worker):
+        if now >= self.member_since and self._is_evaluated:
             self.snapshots.add(now, self._participant.iteration, self._participant.replica.parameters)
         self.write_down(links, now)
 

@@ -183,6 +183,8 @@ class Exchange(Choice, ABC):
 
     needs_servers: ClassVar[bool] = False
     """Whether its peers are parameter servers."""
+    evaluates_server: ClassVar[bool] = False
+    """Whether its server's parameters are evaluated, in place of the workers'; there is one server then."""
     needs_sides: ClassVar[bool] = False
     """Whether it needs a bipartite graph, and `Setup.side`."""
     needs_oracle: bool = False
@@ -202,6 +204,11 @@ class Exchange(Choice, ABC):
         """The setting, if any, that needs all workers to apply the same contributions in each iteration: synchronous
         training with all workers each other's peers."""
         return None
+
+    @property
+    def rests(self) -> bool:
+        """Whether the worker does nothing at present, until a message to `received` ends that."""
+        return False
 
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The messages to send when an iteration begins, while its gradient is computed."""

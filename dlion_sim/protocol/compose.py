@@ -154,6 +154,12 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
             path="system.topology",
             allowed=f"parameter_server with the exchange {' or '.join(served)}, and only with those",
         )
+    if exchange_kind.evaluates_server and isinstance(topology, ParameterServers) and len(topology.hosts) > 1:  # type: ignore[attr-defined]
+        raise InputError(
+            f"the exchange '{choices['exchange'].kind}' has one server, not {len(topology.hosts)}",
+            path="system.topology.hosts",
+            allowed="one host",
+        )
     setting = exchange_kind.needs_lockstep(mixed)  # type: ignore[attr-defined]
     if setting and not (issubclass(synchronization_kind, Synchronous) and is_complete(topology)):
         raise InputError(

@@ -19,6 +19,8 @@ class Phase(Enum):
     WAITING = "waiting"
     CATCHING_UP = "catching up"
     """It has skipped iterations, and waits for its peers' contributions to them."""
+    RESTING = "resting"
+    """The exchange has nothing for it to do."""
     STOPPED = "stopped"
     LEAVING = "leaving"
     """It has announced that it leaves, and waits until its last messages have been sent."""
@@ -30,12 +32,14 @@ class Move(Enum):
     JOIN = "request state"
     PROFILE = "time batch sizes"
     COMPUTE = "begin an iteration"
+    REST = "rest"
     CATCH_UP = "skip iterations"
     FINISH = "complete the last iteration"
     ABORT = "abort, as it cannot continue without a peer"
     LEAVE = "leave"
 
 
+_BEGINS: Mapping[type[Event] | Move, Phase] = {Move.COMPUTE: Phase.COMPUTING, Move.REST: Phase.RESTING}
 _ENDS: Mapping[type[Event] | Move, Phase] = {
     Move.FINISH: Phase.STOPPED,
     Move.ABORT: Phase.STOPPED,
@@ -46,14 +50,15 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event] | Move, Phase]] = {
         Started: Phase.READY,
         Move.JOIN: Phase.JOINING,
         Move.PROFILE: Phase.PROFILING,
-        Move.COMPUTE: Phase.COMPUTING,
+        **_BEGINS,
         **_ENDS,
     },
-    Phase.JOINING: {Move.PROFILE: Phase.PROFILING, Move.COMPUTE: Phase.COMPUTING, **_ENDS},
-    Phase.PROFILING: {ProfileReady: Phase.PROFILING, Move.COMPUTE: Phase.COMPUTING, **_ENDS},
+    Phase.JOINING: {Move.PROFILE: Phase.PROFILING, **_BEGINS, **_ENDS},
+    Phase.PROFILING: {ProfileReady: Phase.PROFILING, **_BEGINS, **_ENDS},
     Phase.COMPUTING: {GradientReady: Phase.WAITING, Move.ABORT: Phase.STOPPED, Move.LEAVE: Phase.LEAVING},
-    Phase.WAITING: {Move.COMPUTE: Phase.COMPUTING, Move.CATCH_UP: Phase.CATCHING_UP, **_ENDS},
-    Phase.CATCHING_UP: {Move.COMPUTE: Phase.COMPUTING, **_ENDS},
+    Phase.WAITING: {**_BEGINS, Move.CATCH_UP: Phase.CATCHING_UP, **_ENDS},
+    Phase.CATCHING_UP: {**_BEGINS, **_ENDS},
+    Phase.RESTING: {Move.COMPUTE: Phase.COMPUTING, **_ENDS},
     # A computation that was running when it stopped or left still completes.
     Phase.STOPPED: {ProfileReady: Phase.STOPPED, GradientReady: Phase.STOPPED, Move.LEAVE: Phase.LEAVING},
     Phase.LEAVING: {ProfileReady: Phase.LEAVING, GradientReady: Phase.LEAVING},

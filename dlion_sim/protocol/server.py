@@ -7,6 +7,7 @@ servers have reached the iteration that it chooses to begin with.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import assert_never
 
 from dlion_sim.learning.replica import Replica
@@ -39,7 +40,8 @@ from dlion_sim.protocol.messages import MalformedMessageError, Message
 class ParameterServer:
     """Participant number `number`, after the `workers` workers; `replica` holds its part, from entry `offset` on.
 
-    `absent` workers are absent at the start; `on_loss` says what a synchronous server does about a lost worker.
+    `seed` is the run's; `absent` workers are absent at the start; `on_loss` says what a synchronous server does about a
+    lost worker.
     """
 
     def __init__(
@@ -50,17 +52,18 @@ class ParameterServer:
         offset: int,
         parameters: ServerParameters,
         *,
+        seed: int = 0,
         absent: frozenset[int] = frozenset(),
         on_loss: OnLoss = "abort",
     ) -> None:
-        self._number = number
+        self.number = number
         self._workers = workers
-        self._replica = replica
+        self.replica = replica
         self._offset = offset
-        self._rule = parameters.rule(replica, workers)
+        self._rule = parameters.rule(replica, workers, seed)
         self._on_loss = on_loss
-        self._next = 0
-        """The iteration whose step is next."""
+        self.iteration = 0
+        """That of the next step."""
         self._members = {worker: 0 for worker in range(workers) if worker not in absent}
         """Each with the first iteration of which its gradient counts."""
         self._handshakes: dict[int, Handshake] = {}
@@ -93,26 +96,35 @@ class ParameterServer:
                 return self._on_peer_lost(peer)
             case Leave(deadline):
                 return [LeaveCompleted()] if deadline is None else []  # Only it has its part: it stays while it can.
-            case Started() | MessageSent() | MessageTimed():
+            case Started():
+                return self._sends(())
+            case MessageSent() | MessageTimed():
                 return []
             case ProfileReady() | GradientReady() | LinkCapacity():
                 raise LocalProtocolError(f"a {type(event).__name__} cannot happen to a server")
             case _:
                 assert_never(event)
 
+    @property
+    def _first(self) -> int:
+        """The first iteration of a worker that joins now: rounds of some workers are no iterations of all."""
+        return self.iteration if self._rule.needs_all else 0
+
     def _on_peer_found(self, worker: int) -> list[Action]:
         if worker in self._members or worker in self._handshakes:
             raise LocalProtocolError(f"{worker} was found, but had not been lost")
         self._lost.discard(worker)
         self._departed.discard(worker)
-        self._handshakes[worker] = Handshake(announced=self._next)
-        return [self._send(worker, Hello(self._next, self._next, 0.0, 0, member=True))]
+        self._handshakes[worker] = Handshake(announced=self._first)
+        return [self._send(worker, Hello(self._first, self._first, 0.0, 0, member=True))]
 
     def _on_peer_lost(self, worker: int) -> list[Action]:
         self._departed.discard(worker)
         was_there = self._remove(worker)
         if not was_there or self._rule.asynchronous:
             return []
+        if not self._rule.needs_all:
+            return self._step_if_complete()
         for gathered in self._gathered.values():
             gathered.pop(worker, None)
         if self._on_loss == "abort":
@@ -125,6 +137,7 @@ class ParameterServer:
         """Wait for a worker no more; returns whether it was there."""
         self._requests.pop(worker, None)
         self._may_request.discard(worker)
+        self._rule.removed(worker)
         return (self._members.pop(worker, None), self._handshakes.pop(worker, None)) != (None, None)
 
     def _take(self, message: Message) -> list[Action]:
@@ -177,7 +190,7 @@ class ParameterServer:
         self._rule.check(message)
         if message.sender in self._gathered.get(push.iteration, ()):
             raise MalformedMessageError(f"a second gradient of iteration {push.iteration}")
-        if not self._rule.asynchronous and push.iteration < self._next:
+        if not self._rule.asynchronous and push.iteration < self.iteration:
             raise MalformedMessageError(f"a gradient of iteration {push.iteration}, which is over")
 
     def _step_if_complete(self) -> list[Action]:
@@ -185,34 +198,35 @@ class ParameterServer:
         actions: list[Action] = []
         while (iteration := self._complete) is not None:
             pushes = list(self._gathered.pop(iteration, {}).values())
-            self._next = max(self._next, iteration + 1)
+            self.iteration = max(self.iteration, iteration + 1)
             if counting := [*pushes, *self._final_gradients.pop(iteration, ())]:
                 self._rule.step(sorted(counting, key=lambda push: push.sender), self._members)
-            actions += map(self._pulled, pushes)
+            actions += self._sends(pushes)
         return [*actions, *self._answer()]
 
     @property
     def _complete(self) -> int | None:
         if self._rule.asynchronous:
             return min(self._gathered, default=None)
-        here = self._gathered[self._next]
-        missing = any(since <= self._next and worker not in here for worker, since in self._members.items())
-        return None if missing or self._handshakes or self._lost or not self._members else self._next
+        here = self._gathered[self.iteration]
+        awaited = self._rule.awaited(self.iteration, self._members)
+        missing = awaited is None or any(worker not in here for worker in awaited)
+        return None if missing or self._handshakes or self._lost or not self._members else self.iteration
 
-    def _pulled(self, message: Message) -> Send:
-        push = message.body
-        assert isinstance(push, Push)
-        return Send(message.sender, Message(self._number, self._rule.answer(push), (self._replica.snapshot(),)))
+    def _sends(self, pushes: Sequence[Message]) -> list[Action]:
+        """Send the parameters to those who get them after a step with these messages."""
+        answers = self._rule.answers(pushes, self.iteration, self._members)
+        return [Send(to, Message(self.number, body, (self.replica.snapshot(),))) for to, body in answers]
 
     def _answer(self) -> list[Action]:
         """Send its part to joining workers whose requests it answers."""
-        now = {w: least for w, least in self._requests.items() if self._rule.asynchronous or least <= self._next}
+        now = {w: least for w, least in self._requests.items() if self._rule.asynchronous or least <= self.iteration}
         actions: list[Action] = []
         for worker, least in now.items():
             del self._requests[worker]
-            messages = state_transfer.messages(self._number, max(self._next, least), [self._replica.snapshot()])
+            messages = state_transfer.messages(self.number, max(self._first, least), [self.replica.snapshot()])
             actions += [Send(worker, message) for message in messages]
         return actions
 
     def _send(self, worker: int, body: Hello) -> Send:
-        return Send(worker, Message(self._number, body))
+        return Send(worker, Message(self.number, body))

@@ -93,7 +93,7 @@ class Training:
                 return Unfinished("unfinished", self.iteration + 1, computed, lasted, *waited_for)
             case Phase.LEAVING:
                 return self._abandoned
-            case Phase.READY | Phase.JOINING | Phase.STOPPED:
+            case Phase.READY | Phase.JOINING | Phase.RESTING | Phase.STOPPED:
                 return None
             case _:
                 assert_never(self.phase)
@@ -173,7 +173,9 @@ class Training:
         ]
 
     def end_iteration_if_allowed(self, event: Event) -> list[Action]:
-        """End the iteration after `event`, if it may end, and begin the next one."""
+        """End the iteration after `event`, if it may end, and begin the next one; or end a rest."""
+        if self.phase is Phase.RESTING and not self._choices.exchange.rests:
+            return self._compute()
         if self.phase is Phase.CATCHING_UP and not self._barrier.blocks(last := self.iteration + self._skipped - 1):
             self._apply(last, None, self._due(last))
             self.iteration = last + 1
@@ -222,6 +224,9 @@ class Training:
         if self._setup.iterations is not None and self.iteration >= self._setup.iterations:
             self.move(Move.FINISH)
             return [*self.send_state(), Stop()]
+        if self._choices.exchange.rests:
+            self.move(Move.REST)
+            return self.send_state()
         self.move(Move.COMPUTE)
         state_messages = self.send_state()
         self._batch_size = self._choices.batching.batch_size(self.iteration)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dlion_sim.errors import InputError
-from dlion_sim.results.tables import Table
+from dlion_sim.results.tables import EVALUATIONS, Table
 
 
 def conform(content: pa.Table, schema: pa.Schema, file: Path) -> pa.Table:
@@ -22,16 +22,19 @@ def conform(content: pa.Table, schema: pa.Schema, file: Path) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def checked(content: pa.Table, table: Table[Any], file: Path, workers: int | None) -> pd.DataFrame:
-    """The content of a `table` of a run with so many workers, None if unknown, for pandas.
+def checked(content: pa.Table, table: Table[Any], file: Path, workers: int | None, servers: int) -> pd.DataFrame:
+    """The content of a `table` of a run with so many workers, None if unknown, and parameter servers, for pandas.
 
     Raises InputError, which names the `file`, for a value that cannot have been measured.
     """
     frame: pd.DataFrame = content.to_pandas()
     for name, column in table.columns.items():
-        if column.least is not None:
-            most = column.most if name != "worker" or workers is None else workers - 1
-            _check_range(frame[name], table.schema.field(name).nullable, column.least, most, file)
+        if name == "worker" and workers is not None:
+            may_be_server = frame["kind"].isin(EVALUATIONS) if "kind" in frame else np.full(len(frame), True)
+            _check_range(frame[name][~may_be_server], False, 0, workers - 1, file)
+            _check_range(frame[name][may_be_server], False, 0, workers + servers - 1, file)
+        elif column.least is not None:
+            _check_range(frame[name], table.schema.field(name).nullable, column.least, column.most, file)
         if column.texts and not frame[name].isin(column.texts).all():
             raise InputError(
                 "holds rows of another kind", file=file, path=name, allowed=", ".join(sorted(column.texts))

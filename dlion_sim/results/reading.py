@@ -231,5 +231,5 @@ class Run:
         return growing_table.read(file, table.schema)
 
     def _checked(self, content: pa.Table, table: Table[Any]) -> pd.DataFrame:
-        workers = self.manifest.get("workers")
-        return checked(content, table, self.folder / table.file, None if workers is None else len(workers))
+        workers, servers = self.manifest.get("workers"), len(self.manifest.get("servers", []))
+        return checked(content, table, self.folder / table.file, None if workers is None else len(workers), servers)

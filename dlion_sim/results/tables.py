@@ -63,6 +63,7 @@ class MetricsRow(NamedTuple):
     wall_time: Seconds
     """Since the start of the run."""
     worker: Index
+    """Of evaluations of a server's parameters: the server."""
     kind: Annotated[MetricsKind, _one_of(MetricsKind)]
     iteration: Iterations
     loss: Annotated[float, Column(pa.float64(), "nats")] | None = None
@@ -251,7 +252,9 @@ MEMBERSHIP = Table("membership.parquet", MembershipRow, optional=True)
 CLASSES = Table("classes.parquet", ClassesRow, optional=True)
 TABLES: tuple[Table[Any], ...] = (METRICS, LINKS, TRANSFERS, PARTS, QUEUES, MEMBERSHIP, CLASSES)
 
-TESTS = ("evaluation", "full_evaluation", "arrivals")
+EVALUATIONS = ("evaluation", "full_evaluation")
+"""The kinds of rows of METRICS whose `worker` may be a server."""
+TESTS = (*EVALUATIONS, "arrivals")
 """The kinds of rows of METRICS that measure a model; all others measure time."""
 WALL_CLOCK_COLUMNS = ("wall_time",)
 """The columns of METRICS that differ between two runs of one scenario and seed."""

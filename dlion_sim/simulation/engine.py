@@ -103,7 +103,13 @@ class Engine:
             incarnation=self._incarnation,
         )
         self._evaluations = Evaluations(
-            self._nodes, self._members, equipment, recorder, samples=evaluation_samples, target=target
+            self._nodes,
+            self._members,
+            servers[0] if nodes[0].worker.choices.exchange.evaluates_server else None,
+            equipment,
+            recorder,
+            samples=evaluation_samples,
+            target=target,
         )
         self._messaging = Messaging(
             self._event_queue, routing, transport, recorder, handle=self._handle, changed=self._report_capacities
@@ -204,7 +210,8 @@ class Engine:
         self._report_capacities()
         if self._churn is not None:
             self._churn.start()
-        for index in sorted(self._members):
+        servers = range(len(self._nodes), len(self._participants))
+        for index in (*sorted(self._members), *servers):
             self._handle(index, Started())
 
     def _handle(self, index: int, event: Event) -> None:

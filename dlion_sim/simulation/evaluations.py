@@ -1,4 +1,4 @@
-"""Evaluations of workers' parameters during a simulation, which take no virtual time."""
+"""Evaluations of parameters during a simulation, which take no virtual time."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from typing import Any
 import numpy as np
 
 from dlion_sim.assembly import Recorder, StreamSampler
-from dlion_sim.learning import Score
+from dlion_sim.learning import Replica, Score
+from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.results import EvaluationSamples
 from dlion_sim.simulation.computing import Equipment, Node
 
 
 class Evaluations:
-    """Evaluates the present `members` among `nodes`: all on the same samples, and in `evaluate_fully` on all
-    samples."""
+    """Evaluates the present `members` among `nodes`, or in their place a `server`.
+
+    All on the same samples, and in `evaluate_fully` on all samples.
+    """
 
     def __init__(
         self,
         nodes: Sequence[Node],
         members: Collection[int],
+        server: ParameterServer | None,
         equipment: Equipment,
         recorder: Recorder,
         *,
@@ -30,6 +34,7 @@ class Evaluations:
     ) -> None:
         self._nodes = nodes
         self._members = members
+        self._server = server
         self._recorder = recorder
         self._samples = samples
         self._target = target
@@ -43,21 +48,22 @@ class Evaluations:
         self._equipment = equipment
 
     def evaluate(self, now: float) -> bool:
-        """Evaluate all members; returns whether they have reached the target."""
-        workers = sorted(self._members)
-        scores = self._scores(workers, self._samples["curve"], now)
-        for worker, score in zip(workers, scores, strict=True):
-            self._recorder.evaluation(worker, score, self._recorder.iterations[worker], now)
+        """Evaluate; returns whether the target is reached."""
+        evaluated = self._evaluated
+        scores = self._scores(evaluated, self._samples["curve"], now)
+        for (participant, iteration, _), score in zip(evaluated, scores, strict=True):
+            self._recorder.evaluation(participant, score, iteration, now)
         self.last = now
         return self._is_target_reached(scores)
 
     def evaluate_fully(self, now: float) -> None:
-        """Evaluate all members on all samples, unless every evaluation is on these."""
+        """Evaluate on all samples, unless every evaluation is on these."""
         if self._samples["curve"] == self._samples["full"]:
             return
-        workers = sorted(self._members)
-        for worker, score in zip(workers, self._scores(workers, self._samples["full"], now), strict=True):
-            self._recorder.full_evaluation(worker, score, self._recorder.iterations[worker], now)
+        evaluated = self._evaluated
+        scores = self._scores(evaluated, self._samples["full"], now)
+        for (participant, iteration, _), score in zip(evaluated, scores, strict=True):
+            self._recorder.full_evaluation(participant, score, iteration, now)
 
     def receive(self, worker: int, now: float) -> None:
         """Test a worker on newly arrived samples, before it trains on them."""
@@ -68,8 +74,16 @@ class Evaluations:
             self.seconds += time.perf_counter() - began
             self._recorder.arrivals(worker, score, len(arrived), now)
 
-    def _scores(self, workers: Sequence[int], samples: int, now: float) -> Sequence[Score]:
-        replicas = [self._nodes[worker].worker.replica for worker in workers]
+    @property
+    def _evaluated(self) -> list[tuple[int, int, Replica]]:
+        """Participants, each with its iteration and parameters."""
+        if self._server:
+            return [(self._server.number, self._server.iteration, self._server.replica)]
+        iterations = self._recorder.iterations
+        return [(each, iterations[each], self._nodes[each].worker.replica) for each in sorted(self._members)]
+
+    def _scores(self, evaluated: Sequence[tuple[int, int, Replica]], samples: int, now: float) -> Sequence[Score]:
+        replicas = [replica for _, _, replica in evaluated]
         moment = self._equipment.moment(now)
         began = time.perf_counter()
         scores = self._equipment.evaluator.evaluate(replicas, samples, moment) if replicas else []

@@ -65,7 +65,7 @@ def test_workers_do_not_share_state():
 
 def test_servers_hold_all_parameters_between_them():
     setting = Setting.of(digits(system={"name": "parameter_server", "topology": SERVERS}))
-    parts = [setting.server(number)._replica.parameters for number in (3, 4)]
+    parts = [setting.server(number).replica.parameters for number in (3, 4)]
     assert torch.equal(torch.cat(parts), setting.worker(0).replica.parameters)
 
 

@@ -19,7 +19,7 @@ NOTHING = SimpleNamespace(under_way=lambda: iter(()))
 def observer(tmp_path):
     recorder = Recorder(RunWriter.create(tmp_path / "run", scenario_yaml="", manifest=MANIFEST), [0])
     with closing(Member.of(Setting.of(digits()), 0, paced=True)) as member:
-        yield Observer(0, member.participant, recorder, {0}, tmp_path)
+        yield Observer(0, member.participant, recorder, {0}, tmp_path, evaluated=True)
 
 
 def test_a_moment_before_it_joined_is_not_its_own_even_if_its_node_comes_to_it_later(observer):

@@ -70,6 +70,7 @@ SYSTEMS: list[dict[str, Any]] = [
     {"name": "parameter_server", "exchange": {"asynchronous": True}},
     {"name": "async_local_sgd", "exchange": {"period": 3}},
     {"name": "async_local_sgd", "exchange": {"period": 3}, "topology": {"kind": "parameter_server", "hosts": [0, 1]}},
+    {"name": "fedavg", "exchange": {"participation": 0.5, "epochs": 0.05}},
     {"name": "local_sgd", "exchange": {"period": 3}},
     {"name": "diloco", "exchange": {"period": 3}},
     {"name": "sparta", "exchange": {"part": 0.5}},
@@ -183,7 +184,7 @@ class World:
             for other in self._neighbours(one):
                 if one < other and other in self._participants:
                     self._join(one, other)
-        for number in everyone:
+        for number in (*everyone, *range(workers, workers + self.servers)):
             self._tell(number, Started())
 
     def at(self, number: int) -> Worker | None:

@@ -211,7 +211,7 @@ def run(
         heappush(planned, (due, next(numbers), index, event))
         return due
 
-    for index in range(len(workers)):
+    for index in range(len(participants)):
         plan(index, Started(), 0.0, index)
     for _ in range(most):
         if not planned:

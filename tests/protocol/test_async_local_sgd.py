@@ -30,7 +30,7 @@ class Noting(ParameterServer):
     def handle(self, event, now):
         actions = super().handle(event, now)
         if isinstance(event, MessageArrived):
-            self.noted.append((event.message, self._replica.parameters.numpy().copy()))
+            self.noted.append((event.message, self.replica.parameters.numpy().copy()))
         return actions
 
 

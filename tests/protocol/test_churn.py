@@ -74,7 +74,7 @@ def parted(world):
     world.happen(8, world.mend, 0, 1)
 
 
-SERVED = ["parameter_server", "async_local_sgd"]
+SERVED = ["parameter_server", "async_local_sgd", "fedavg"]
 WHAT = [
     crash,
     leave,

@@ -33,6 +33,7 @@ PERIODS = {
     "diloco": {"exchange": {"period": 5}},
     "async_local_sgd": {"exchange": {"period": 5}},
     "decoupled_diloco": {"exchange": {"period": 10, "delay": 2}},
+    "fedavg": {"exchange": {"participation": 0.5, "epochs": 0.05}},
     "halos": {"exchange": {"period": 2, "region_updates": 2, "merge": 0.5, "global_learning_rate": 0.5}},
     "sparta": {"exchange": {"part": 0.2}},
     "streaming_diloco": {"exchange": {"period": 10, "delay": 2, "alpha": 0}},

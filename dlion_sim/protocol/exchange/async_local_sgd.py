@@ -116,7 +116,7 @@ class AsyncLocalSgdExchange(ServedExchange):
         )
         precision: MovementPrecision = "fp32"
 
-        def rule(self, replica: Replica, workers: int) -> ServerRule:
+        def rule(self, replica: Replica, workers: int, seed: int) -> ServerRule:
             return DelayedNesterov(
                 replica,
                 rate=self.outer_learning_rate,

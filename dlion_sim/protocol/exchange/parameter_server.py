@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -59,6 +59,8 @@ class ServerRule(ABC):
 
     takes: ClassVar[type[Push]] = Push
     """The kind of these messages."""
+    needs_all: ClassVar[bool] = True
+    """Whether steps, unless it is asynchronous, need a message of every worker."""
 
     def __init__(self, replica: Replica, *, asynchronous: bool) -> None:
         self.asynchronous = asynchronous
@@ -70,9 +72,27 @@ class ServerRule(ABC):
         if len(message.tensors[0]) != len(self._replica.parameters):
             raise MalformedMessageError("a gradient of other entries than those of the server")
 
+    def awaited(self, iteration: int, members: Mapping[int, int]) -> Iterable[int] | None:
+        """The workers whose messages the step of `iteration` waits for; None: there will be none.
+
+        `members` each with its first iteration.
+        """
+        return (worker for worker, since in members.items() if since <= iteration)
+
+    def removed(self, worker: int) -> None:
+        """A worker is lost or has left: nothing is awaited from it."""
+        return
+
     @abstractmethod
     def step(self, pushes: Sequence[Message], members: Collection[int]) -> None:
         """One step with these messages, in the order of their senders; `members` are the workers that are there."""
+
+    def answers(self, pushes: Sequence[Message], iteration: int, members: Collection[int]) -> list[tuple[int, Body]]:
+        """Who gets the server's parameters, each with the message, before the step of `iteration`.
+
+        By default the senders of the messages of the step before; there are none at the start.
+        """
+        return [(push.sender, self.answer(push.body)) for push in pushes if isinstance(push.body, Push)]
 
     def answer(self, push: Push) -> Pulled:
         """The answer to a message, which the server's parameters follow."""
@@ -98,8 +118,11 @@ class ServerParameters(ChoiceParameters, ABC):
     """The parameters of an exchange with servers."""
 
     @abstractmethod
-    def rule(self, replica: Replica, workers: int) -> ServerRule:
-        """What a server, whose part of the parameters `replica` holds, does for so many workers."""
+    def rule(self, replica: Replica, workers: int, seed: int) -> ServerRule:
+        """What a server, whose part of the parameters `replica` holds, does for so many workers.
+
+        `seed` is the run's, for random streams.
+        """
 
 
 class ServedExchange(Exchange):
@@ -150,7 +173,7 @@ class ParameterServerExchange(ServedExchange):
             False, description="Whether gradients count whole, instead of divided by the number of workers."
         )
 
-        def rule(self, replica: Replica, workers: int) -> ServerRule:
+        def rule(self, replica: Replica, workers: int, seed: int) -> ServerRule:
             return GradientSteps(replica, asynchronous=self.asynchronous, summed=self.summed)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:

@@ -49,8 +49,8 @@ _INSTEAD = "route: all_to_all can continue"
 class LocalSgdExchange(Exchange):
     """Every worker steps by its own gradients; every `period` iterations all take the mean of their parameters.
 
-    Stich, ICLR'19; with a sample of the workers it is federated averaging (McMahan et al., AISTATS'17). Where it is not
-    waited for all, parameters that come after their exchange count in the next one, unless newer ones are here by then.
+    Stich, ICLR'19; for a sample of the workers in each period, see `fedavg`. Where it is not waited for all, parameters
+    that come after their exchange count in the next one, unless newer ones are here by then.
 
     With a ring or in half precision the parameters' movement since the last exchange is averaged instead. As all
     workers had the same parameters then, the result is the same up to rounding, and rounding errors are smaller.

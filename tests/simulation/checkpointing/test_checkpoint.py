@@ -47,6 +47,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "dlion": {"batching": {"profile_repeats": 2}},
     "streaming_diloco": {"exchange": {"period": 4, "delay": 1}},
     "decoupled_diloco": {"exchange": {"period": 4, "delay": 1}},
+    "fedavg": {"exchange": {"participation": 0.6, "epochs": 0.02}},
     "halos": {"exchange": {"period": 2, "region_updates": 2}},
     **{name: {"exchange": {"period": 3}} for name in ("async_local_sgd", "diloco", "local_sgd", "moshpit", "noloco")},
 }

@@ -1,0 +1,200 @@
+"""Federated averaging (McMahan et al., AISTATS'17), with momentum on the server (Hsu et al., 2019)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+
+from dlion_sim.learning.replica import Replica
+from dlion_sim.protocol.choices import Setup
+from dlion_sim.protocol.events import Action
+from dlion_sim.protocol.exchange.parameter_server import Push, ServedExchange, ServerParameters, ServerRule
+from dlion_sim.protocol.messages import Body, Channel, Count, MalformedMessageError, Message, Shapes, Stage, is_one
+from dlion_sim.protocol.quantization import MovementPrecision, Precision, are_encoded, check_encoded, decode, encode
+from dlion_sim.protocol.registry import SYSTEMS, Composition, register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
+from dlion_sim.scenario.system import ParameterServers
+from dlion_sim.streams import stream
+
+
+class Invitation(Body, frozen=True, array_like=True):
+    """The server's parameters, for a worker of its round `iteration`'s cohort. None may be missing."""
+
+    kind: ClassVar[str] = "invitation"
+    channel: ClassVar[Channel] = Channel.DATA
+    iteration: Count
+
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return is_one(shapes, "f4", parameters)
+
+
+class RoundMovement(Push, frozen=True, array_like=True):
+    """By how much `batch_size` samples have moved the parameters of the round `iteration`, in any precision."""
+
+    wire_kind: ClassVar[str] = "round_movement"
+    stage: ClassVar[Stage | None] = None
+    is_last: bool
+    """Whether the worker has completed all its iterations."""
+
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return are_encoded(shapes, parameters)
+
+
+class Rounds(ServerRule):
+    """In each round a cohort, drawn among the members, begins with the server's parameters theta.
+
+    Once the movements D_k, from n_k samples each, of those of the cohort that are still there have come:
+    m <- momentum * m + sum of n_k D_k / sum of n_k, and theta <- theta - rate * m.
+    """
+
+    takes = RoundMovement
+    needs_all = False
+
+    def __init__(
+        self, replica: Replica, *, seed: int, participation: float, rate: float, momentum: float, precision: Precision
+    ) -> None:
+        super().__init__(replica, asynchronous=False)
+        self._seed, self._participation = seed, participation
+        self._rate, self._factor, self._precision = rate, momentum, precision
+        self._momentum = torch.zeros_like(replica.parameters)
+        self._round = 0
+        self._cohort: set[int] = set()
+        """Its workers that are still there."""
+        self._done: set[int] = set()
+        """Workers that have completed all their iterations."""
+
+    def check(self, message: Message) -> None:
+        assert isinstance(message.body, RoundMovement)
+        if message.sender not in self._cohort or message.body.iteration != self._round:
+            raise MalformedMessageError("a movement that the present round does not wait for")
+        check_encoded(message.tensors, self._precision, len(self._momentum))
+
+    def awaited(self, iteration: int, members: Mapping[int, int]) -> Iterable[int] | None:
+        return self._cohort if self._cohort or self._done < members.keys() else None
+
+    def removed(self, worker: int) -> None:
+        self._cohort.discard(worker)
+        self._done.discard(worker)
+
+    def step(self, pushes: Sequence[Message], members: Collection[int]) -> None:
+        bodies = [push.body for push in pushes]
+        samples = sum(body.batch_size for body in bodies if isinstance(body, RoundMovement))
+        self._momentum.mul_(self._factor)
+        for push, body in zip(pushes, bodies, strict=True):
+            assert isinstance(body, RoundMovement)
+            if body.is_last:
+                self._done.add(push.sender)
+            movement = decode(push.tensors, self._precision, len(self._momentum))
+            self._momentum.add_(movement, alpha=body.batch_size / samples)
+        self._replica.mix(1.0, [(self._momentum, -self._rate)])
+
+    def answers(self, pushes: Sequence[Message], iteration: int, members: Collection[int]) -> list[tuple[int, Body]]:
+        """Invitations to the cohort of the round `iteration`; those whose movements have come rest."""
+        present = sorted({*members} - self._done)
+        size = min(len(present), max(1, round(self._participation * len(present))))
+        cohort = stream(self._seed, "cohort", iteration).choice(len(present), size, replace=False)
+        self._round, self._cohort = iteration, {present[place] for place in cohort.tolist()}
+        return [(worker, Invitation(iteration)) for worker in sorted(self._cohort)]
+
+
+@register("exchange", "fedavg")
+class FedAvgExchange(ServedExchange):
+    """In each round the server invites a sample of the workers; each trains on its shard and sends its movement.
+
+    All others rest: they compute nothing, and keep no parameters of their own. A worker begins a round with the
+    server's parameters and a new optimizer, and rests afterwards. The server weighs movements by samples; it does not
+    wait for a worker that is lost. Evaluated are the server's parameters.
+    """
+
+    receives = (Invitation,)
+    sends_every_iteration = False
+    evaluates_server = True
+
+    class Parameters(ServerParameters):
+        """Defaults: C of the paper's experiments with many workers; its server has no rate or momentum."""
+
+        participation: float = Field(
+            0.1, gt=0, le=1, description="C: the part of the present workers that is in a round's cohort, at least one."
+        )
+        epochs: float = Field(
+            1.0, gt=0, description="E: passes of a worker over its shard in a round, of at least one batch."
+        )
+        outer_learning_rate: float = Field(1.0, gt=0, description="Of the server.")
+        outer_momentum: float = Field(0.0, ge=0, lt=1, description="Of the server (FedAvgM).")
+        precision: MovementPrecision = "fp32"
+
+        def rule(self, replica: Replica, workers: int, seed: int) -> ServerRule:
+            return Rounds(
+                replica,
+                seed=seed,
+                participation=self.participation,
+                rate=self.outer_learning_rate,
+                momentum=self.outer_momentum,
+                precision=self.precision,
+            )
+
+    parameters: Parameters
+
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        self._resting = setup.replica.snapshot()
+        """The initial parameters [P], which all resting workers share."""
+        self._start = self._resting
+        """Those with which the round began."""
+        self._round = -1
+        self._samples = 0
+        """Processed in the round."""
+        self._left = 0
+        """Samples to process in the round; none while it rests."""
+        self._first = 0
+        """The round's first iteration."""
+
+    @property
+    def rests(self) -> bool:
+        return self._left <= 0
+
+    def received(self, message: Message) -> list[Action]:
+        """An invitation, which ends the rest."""
+        body = message.body
+        assert isinstance(body, Invitation)
+        if not self.rests:
+            raise MalformedMessageError("an invitation to a worker that does not rest")
+        self._start, self._round, self._samples = message.tensors[0], body.iteration, 0
+        self._left = max(1, math.ceil(self.parameters.epochs * self.setup.shard_samples))
+        return []
+
+    def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
+        if not self._samples:
+            self._first = iteration
+            self.setup.replica.begin_anew(self._start)
+        return []
+
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        replica = self.setup.replica
+        replica.step(own.gradient)
+        self._samples += own.batch_size
+        is_last = own.iteration + 1 == self.setup.iterations
+        self._left = 0 if is_last else self._left - own.batch_size
+        if not self.rests:
+            return Outgoing(None, [])
+        tensors = encode(self._start - replica.parameters, self.parameters.precision)
+        replica.begin_anew(self._resting)
+        self._start = self._resting
+        body = RoundMovement(self._round, self._samples, 0, is_last)
+        return Outgoing(None, [(server, Message(self.setup.worker, body, tensors)) for server in self.stretches])
+
+    def apply(self, incoming: Incoming) -> int:
+        """Nothing more to do; the server's parameters count as applied in the round's first iteration."""
+        return int(incoming.iteration == self._first)
+
+
+SYSTEMS["fedavg"] = Composition(
+    "McMahan et al., AISTATS'17",
+    exchange={"kind": "fedavg"},
+    synchronization={"kind": "asynchronous"},
+    topology=ParameterServers(),
+)
