@@ -1,10 +1,9 @@
 """Seconds and memory of rounds of federated learning by the number of clients: Flower, pfl-research, and here.
 
-In each round every client takes one step of SGD on 32 of the digits from the server's parameters, and the server
-averages. Here that is a synchronous parameter server, whose messages also share links in virtual time, which the others
-do not simulate; pfl-research also evaluates each client's loss. A round is a part of the difference between a run of
-one and a longer one, so that neither imports nor processes that start count; memory is the peak of all processes
-together (PSS).
+In each round a cohort of the clients takes one step of SGD on 32 of the digits each from the server's parameters, and
+the server averages. Here messages also share links in virtual time, which the others do not simulate; pfl-research also
+evaluates each client's loss. A round is a part of the difference between a run of one and a longer one, so that neither
+imports nor processes that start count; memory is the peak of all processes together (PSS).
 
 Peers are looked for in the interpreter `--peers`, which needs torch, scikit-learn, `flwr[simulation]` and
 `pfl[pytorch]`; this file runs there without dlion_sim.
@@ -23,9 +22,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-CLIENTS, SHORT = (100, 1000, 10_000), (20,)
+CLIENTS, SHORT = ((100, 100), (1000, 1000), (10_000, 10_000), (10_000, 1000), (100_000, 1000)), ((20, 10),)
+"""Numbers of all clients, and of those in a cohort."""
 CLIENT_ROUNDS, ROUNDS = 10_000, 2
-"""What the difference of two runs has: so many rounds of all clients together, in at least so many rounds."""
+"""What the difference of two runs has: so many rounds of all of a cohort together, in at least so many rounds."""
 LIMIT = 1200
 """Seconds after which a peer's run is ended."""
 BATCH, RATE = 32, 0.1
@@ -47,7 +47,7 @@ def network() -> Any:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
-def flower(clients: int, rounds: int) -> None:
+def flower(clients: int, cohort: int, rounds: int) -> None:
     """Flower's simulation, on Ray."""
     import torch
     from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
@@ -73,14 +73,14 @@ def flower(clients: int, rounds: int) -> None:
 
     @server.main()  # type: ignore[untyped-decorator]
     def main(grid: Any, context: Any) -> None:
-        strategy = FedAvg(fraction_train=1.0, fraction_evaluate=0.0, min_available_nodes=clients)
+        strategy = FedAvg(fraction_train=cohort / clients, fraction_evaluate=0.0, min_available_nodes=clients)
         strategy.start(grid=grid, initial_arrays=ArrayRecord(network().state_dict()), num_rounds=rounds)
 
     resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
     run_simulation(server_app=server, client_app=client, num_supernodes=clients, backend_config=resources)
 
 
-def pfl(clients: int, rounds: int) -> None:
+def pfl(clients: int, cohort: int, rounds: int) -> None:
     """pfl-research's simulation, in one process."""
     import torch
     from pfl.aggregate.simulate import SimulatedBackend
@@ -116,7 +116,7 @@ def pfl(clients: int, rounds: int) -> None:
     model = PyTorchModel(module, torch.optim.SGD, torch.optim.SGD(module.parameters(), 1.0))
     FederatedAveraging().run(
         algorithm_params=NNAlgorithmParams(
-            central_num_iterations=rounds, evaluation_frequency=rounds + 1, train_cohort_size=clients, val_cohort_size=0
+            central_num_iterations=rounds, evaluation_frequency=rounds + 1, train_cohort_size=cohort, val_cohort_size=0
         ),
         backend=SimulatedBackend(training_data=data, val_data=data),
         model=model,
@@ -128,8 +128,14 @@ def pfl(clients: int, rounds: int) -> None:
     )
 
 
-def ours(clients: int, rounds: int) -> None:
-    """A synchronous parameter server in virtual time."""
+def ours(clients: int, cohort: int, rounds: int) -> None:
+    """Federated averaging in virtual time, of which a round of a cohort takes as long with any number of clients."""
+    one, two = (simulated(cohort, cohort, iterations=steps) for steps in (1, 2))
+    simulated(clients, cohort, duration=f"{rounds * (two - one)} s")
+
+
+def simulated(clients: int, cohort: int, **end: Any) -> float:
+    """The virtual seconds of a run to that end."""
     from dlion_sim.scenario import from_data
     from dlion_sim.simulation.simulate import simulate
 
@@ -137,7 +143,6 @@ def ours(clients: int, rounds: int) -> None:
     scenario = from_data(
         {
             "name": "peers",
-            "iterations": rounds,
             "record_transfers": False,
             "workload": {
                 "dataset": "digits",
@@ -147,14 +152,18 @@ def ours(clients: int, rounds: int) -> None:
                 "evaluate_every": "1000000 s",
             },
             "cluster": {"clouds": [{"name": "lab", "workers": [workers], "lan": {"rtt": "20 ms"}}]},
-            "system": "parameter_server",
+            "system": {
+                "name": "fedavg",
+                "exchange": {"participation": cohort / clients, "epochs": BATCH / len(digits()[0])},
+            },
+            **end,
         }
     )
     with tempfile.TemporaryDirectory() as folder:
-        simulate(scenario, Path(folder) / "run", checkpoint_every=None)
+        return float(simulate(scenario, Path(folder) / "run", checkpoint_every=None).outcome["virtual_seconds"])
 
 
-SYSTEMS: Mapping[str, Callable[[int, int], None]] = {"dlion_sim": ours, "pfl": pfl, "flwr": flower}
+SYSTEMS: Mapping[str, Callable[[int, int, int], None]] = {"dlion_sim": ours, "pfl": pfl, "flwr": flower}
 """By the package that is imported."""
 
 
@@ -169,9 +178,9 @@ def memory(session: int) -> float:
     return total / 1e3
 
 
-def measured(python: str, system: str, clients: int, rounds: int) -> tuple[float, float] | None:
+def measured(python: str, system: str, clients: int, cohort: int, rounds: int) -> tuple[float, float] | None:
     """Seconds and the peak memory (MB) of a run; None if it fails or takes too long."""
-    command = [python, __file__, "--only", system, str(clients), str(rounds)]
+    command = [python, __file__, "--only", system, str(clients), str(cohort), str(rounds)]
     began, peak = time.monotonic(), 0.0
     with tempfile.TemporaryFile() as said:
         with subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True) as process:
@@ -183,25 +192,27 @@ def measured(python: str, system: str, clients: int, rounds: int) -> tuple[float
                 os.killpg(process.pid, signal.SIGKILL)
         if process.returncode:
             said.seek(0)
-            print(f"{system}, {clients} clients: failed\n{said.read().decode(errors='replace')[-2000:]}")
+            print(
+                f"{system}, {clients} clients, {cohort} a round: failed\n{said.read().decode(errors='replace')[-2000:]}"
+            )
             return None
     return seconds, peak
 
 
-def cells(python: str, system: str, clients: int, *, short: bool) -> tuple[str, ...]:
+def cells(python: str, system: str, clients: int, cohort: int, *, short: bool) -> tuple[str, ...]:
     """A row of the table."""
-    more = ROUNDS if short else max(ROUNDS, CLIENT_ROUNDS // clients)
-    few, many = (measured(python, system, clients, rounds) for rounds in (1, 1 + more))
+    more = ROUNDS if short else max(ROUNDS, CLIENT_ROUNDS // cohort)
+    few, many = (measured(python, system, clients, cohort, rounds) for rounds in (1, 1 + more))
     if few is None or many is None:
-        return system, str(clients), "-", "-", "-"
+        return system, str(clients), str(cohort), "-", "-", "-"
     a_round = (many[0] - few[0]) / more
-    return system, str(clients), f"{a_round:.1f}", f"{1e3 * a_round / clients:.2f}", f"{many[1] / 1e3:.2f}"
+    return system, str(clients), str(cohort), f"{a_round:.2f}", f"{1e3 * a_round / cohort:.2f}", f"{many[1] / 1e3:.2f}"
 
 
 def main() -> None:
     """Run each system with each number of clients."""
     if sys.argv[1:2] == ["--only"]:
-        SYSTEMS[sys.argv[2]](int(sys.argv[3]), int(sys.argv[4]))
+        SYSTEMS[sys.argv[2]](*map(int, sys.argv[3:6]))
         return
     from rich.console import Console
 
@@ -210,14 +221,14 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--peers", default=sys.executable, help="the Python interpreter that has them")
     arguments = parser.parse_args()
-    shown = table("peers: rounds of one step", "", "clients", "s a round", "ms a client", "memory, GB")
+    shown = table("peers: rounds of one step", "", "clients", "cohort", "s a round", "ms a client of it", "memory, GB")
     for system in SYSTEMS:
         python = sys.executable if system == "dlion_sim" else arguments.peers
         if subprocess.run([python, "-c", f"import {system}"], capture_output=True).returncode:
-            shown.add_row(system, "-", "not installed", "-", "-")
+            shown.add_row(system, "-", "-", "not installed", "-", "-")
             continue
-        for clients in SHORT if arguments.short else CLIENTS:
-            shown.add_row(*cells(python, system, clients, short=arguments.short))
+        for clients, cohort in SHORT if arguments.short else CLIENTS:
+            shown.add_row(*cells(python, system, clients, cohort, short=arguments.short))
     Console().print(shown)
 
 

@@ -63,7 +63,7 @@ class MetricsRow(NamedTuple):
     wall_time: Seconds
     """Since the start of the run."""
     worker: Index
-    """Of evaluations of a server's parameters: the server."""
+    """Of evaluations of a server's parameters: the server, with its rounds as iterations."""
     kind: Annotated[MetricsKind, _one_of(MetricsKind)]
     iteration: Iterations
     loss: Annotated[float, Column(pa.float64(), "nats")] | None = None

@@ -185,6 +185,16 @@ def test_a_worker_that_has_done_all_its_iterations_is_not_invited_again():
     assert server.handle(moved(1, 1, is_last=True), 0.0) == []
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_worker_that_left_after_its_last_movement_is_invited_when_it_is_back(seed):
+    world = World(system(participation=1.0, epochs=0.05), 3, world_noise, iterations=3, on_loss="go_on", seed=seed)
+    world.happen(1.5, world.leave, 1)
+    world.happen(30, world.come, 1)
+    world.run()
+    assert {worker.setup.worker: worker.phase for worker in world.present} == dict.fromkeys(range(3), Phase.STOPPED)
+    assert world.log(1).incarnation == 1
+
+
 def test_a_resting_worker_leaves_at_once():
     (worker, *_), _ = served(system(), 2, [BATCH] * 2)
     worker.handle(Started(), 0.0)

@@ -74,7 +74,7 @@ class Rounds(ServerRule):
         check_encoded(message.tensors, self._precision, len(self._momentum))
 
     def awaited(self, iteration: int, members: Mapping[int, int]) -> Iterable[int] | None:
-        return self._cohort if self._cohort or self._done < members.keys() else None
+        return self._cohort if self._cohort or members.keys() - self._done else None
 
     def removed(self, worker: int) -> None:
         self._cohort.discard(worker)
@@ -86,7 +86,7 @@ class Rounds(ServerRule):
         self._momentum.mul_(self._factor)
         for push, body in zip(pushes, bodies, strict=True):
             assert isinstance(body, RoundMovement)
-            if body.is_last:
+            if body.is_last and push.sender in self._cohort:
                 self._done.add(push.sender)
             movement = decode(push.tensors, self._precision, len(self._momentum))
             self._momentum.add_(movement, alpha=body.batch_size / samples)
