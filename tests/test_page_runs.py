@@ -8,12 +8,11 @@ import shutil
 
 import pytest
 
-from dlion_sim.calibration import machine
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.scenario import Scenario, find
 from dlion_sim.simulation import simulate
 from dlion_sim.sweep.estimating import run_seconds
-from tests.calibration.steady import steady_iterations
+from tests.calibration.steady import steady
 from tests.command import dlion
 from tests.pages import PAGES, ROOT, blocks, commands, place, put_measurements
 from tests.simulation.scenarios import digits
@@ -76,7 +75,7 @@ def rented(tmp_path_factory):
 def here(tmp_path, rented, monkeypatch):
     """A reader's folder: a scenario, a sweep and runs of one, prices, and what was measured between places."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(machine, "time_iterations", steady_iterations)
+    steady(monkeypatch)
 
     def brief(scenario: Scenario, device: str, watch: float) -> float:
         return run_seconds(scenario, device, watch / 100)

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlion_sim.calibration import machine
 from dlion_sim.live.private_file import write_secret
 from dlion_sim.results import Run
 from dlion_sim.scenario import load
 from tests.at_once import AtOnce
-from tests.calibration.steady import steady_iterations
+from tests.calibration.steady import steady
 from tests.command import dlion
 from tests.live.mesh import free_addresses
 
@@ -31,7 +30,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(machine, "time_iterations", steady_iterations)
+        steady(patch)
         patch.setattr("dlion_sim.sweep.LocalProcesses", AtOnce)
         write_secret(Path("secret"))
         mine = re.search(r"```yaml\n(name: .*?)```", PAGE, re.DOTALL)[1]

@@ -13,6 +13,7 @@ from scipy.optimize import nnls
 from dlion_sim.assembly import Setting
 from dlion_sim.assembly.setting import CPU
 from dlion_sim.calibration.iterations import alone, time_iterations
+from dlion_sim.calibration.messages import time_messages
 from dlion_sim.errors import InputError
 from dlion_sim.learning.process import Device, device_named
 from dlion_sim.scenario import CORES, DURATION, Scenario, to_data
@@ -70,6 +71,8 @@ class Calibration:
     seconds: dict[int, float]
     """The median of an iteration, by batch size."""
     fit: Fit
+    per_message: float
+    """Of a message with a gradient (s)."""
     cores: float
     """Equivalent number of cores, by `workload.compute_time.beta`."""
     block: dict[str, Any]
@@ -77,7 +80,7 @@ class Calibration:
 
 
 def calibrate(scenario: Scenario, device: Device = "auto") -> Calibration:
-    """Time iterations of the scenario's model here, as in a live node: gradients on a CPU by one thread.
+    """Time iterations of the scenario's model here, as in a live node: gradients on a CPU by one thread; and messages.
 
     The batch sizes are around that of the workload, which the line goes through. Raises InputError for a scenario that
     cannot be run.
@@ -89,21 +92,21 @@ def calibrate(scenario: Scenario, device: Device = "auto") -> Calibration:
     given = scenario.workload.batch_size
     sizes = sorted({max(1, given // 4), max(1, given // 2), given, 2 * given, 4 * given})
     seconds = {size: median(times) for size, times in time_iterations(setting, sizes).items()}
-    return calibration(setting, seconds)
+    return calibration(setting, seconds, time_messages(scenario, seconds[given], device))
 
 
-def calibration(setting: Setting, seconds: dict[int, float]) -> Calibration:
-    """The calibration from the seconds of an iteration by batch size."""
+def calibration(setting: Setting, seconds: dict[int, float], per_message: float) -> Calibration:
+    """The calibration from the seconds of an iteration by batch size, and of a message."""
     line = fit(seconds, through=setting.scenario.workload.batch_size)
     beta = setting.core_seconds_per_sample
     cores = float(f"{beta / line.slope:.4g}")
-    alpha = DURATION.format(float(f"{line.alpha:.4g}"))
+    alpha, message = (DURATION.format(float(f"{each:.4g}")) for each in (line.alpha, per_message))
     workload = to_data(setting.scenario)["workload"]
     block = {
         "workload": {
             **{key: workload[key] for key in _OF_WORKLOAD if key in workload},
-            "compute_time": {"alpha": alpha, "beta": DURATION.format(beta)},
+            "compute_time": {"alpha": alpha, "beta": DURATION.format(beta), "per_message": message},
         },
         "cluster": {"clouds": [{"name": "here", "workers": [{"compute": CORES.format(cores)}]}]},
     }
-    return Calibration(seconds, line, cores, block)
+    return Calibration(seconds, line, per_message, cores, block)

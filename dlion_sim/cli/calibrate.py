@@ -95,7 +95,7 @@ def compute(
     device: ComputesOn = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Measure gradients of a model on this machine: `workload.compute_time`, and the number of cores."""
+    """Measure gradients and messages of a model on this machine: `workload.compute_time`, and the number of cores."""
     check_new(output)
     chosen, file = _workload(scenario, model, dataset, overrides)
     from dlion_sim.calibration import calibrate as measured
@@ -149,5 +149,6 @@ def _report(result: Calibration, workload: str) -> Iterator[Fitted | Text]:
         f"alpha {time['alpha']}, beta {time['beta']}, compute {result.cores:g} cores: "
         f"R2 {result.fit.r2:.4f}, off by {result.fit.worst:.1%} at most"
     )
+    yield Text(f"a message: {time['per_message']}, between two nodes on this machine")
     if result.fit.worst > _FAR_OFF:
         yield Text("These times do not fit a line: measure again on an idle machine, or around another batch size.")

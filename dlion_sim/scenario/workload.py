@@ -133,13 +133,15 @@ _LEAST_COST = 1e-6
 
 
 class ComputeTime(Model):
-    """Compute time of an iteration with b samples on c cores: T(b) = alpha + beta * b / c."""
+    """Compute time of an iteration with b samples on c cores: T(b) = alpha + beta * b / c; and time of a message."""
 
     alpha: Duration = 0.01
     """Fixed cost of an iteration."""
     beta: Duration | None = None
     """Time of one sample on one core. By default the FLOPs of the model (or `cost_as`) at 1.9 GFLOP/s (TF.AKO's
     published runs)."""
+    per_message: Duration = 0.0
+    """Time that a participant takes for each message from another machine, one after another, beside its gradients."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:

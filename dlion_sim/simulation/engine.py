@@ -63,8 +63,9 @@ class Engine:
     """Runs the nodes in virtual time.
 
     Between two events its state can be saved, without the equipment; after `equip` it continues to the bit. `transport`
-    makes the carrier of messages, and `churn` the model of availability, if there is one. A run ends after `duration`
-    virtual seconds, or when the mean of the task's metric reaches the `target`.
+    makes the carrier of messages, each of which takes its receiver `per_message` seconds, and `churn` the model of
+    availability, if there is one. A run ends after `duration` virtual seconds, or when the mean of the task's metric
+    reaches the `target`.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Engine:
         evaluation_samples: EvaluationSamples,
         duration: float | None,
         target: float | None,
+        per_message: float = 0.0,
         sample_every: float | None = None,
     ) -> None:
         self._event_queue = EventQueue()
@@ -112,7 +114,13 @@ class Engine:
             target=target,
         )
         self._messaging = Messaging(
-            self._event_queue, routing, transport, recorder, handle=self._handle, changed=self._report_capacities
+            self._event_queue,
+            routing,
+            transport,
+            recorder,
+            per_message=per_message,
+            handle=self._handle,
+            changed=self._report_capacities,
         )
         self._transport = self._messaging.carrier
         self._churn: Churn | None = None

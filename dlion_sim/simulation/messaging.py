@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.protocol.events import Event, MessageArrived, MessageSent, MessageTimed
@@ -16,7 +17,10 @@ from dlion_sim.simulation.routing import Routing
 
 
 class Messaging(Listener):
-    """Sends messages by a carrier, which `transport` makes; `changed` is called when the capacity of a link changes."""
+    """Sends messages by a carrier, which `transport` makes; `changed` is called when the capacity of a link changes.
+
+    A participant takes `per_message` seconds for each one from another machine, one after another.
+    """
 
     def __init__(
         self,
@@ -25,11 +29,16 @@ class Messaging(Listener):
         transport: Callable[..., Carrier],
         recorder: Recorder,
         *,
+        per_message: float,
         handle: Callable[[int, Event], None],
         changed: Callable[[], None],
     ) -> None:
         self._routing = routing
         self._recorder = recorder
+        self._event_queue = event_queue
+        self._per_message = per_message
+        self._busy_until: dict[int, float] = {}
+        """When each participant has handled all that has arrived (s)."""
         self._handle = handle
         self._changed = changed
         self.churn: Churn | None = None
@@ -74,6 +83,14 @@ class Messaging(Listener):
             self._handle(sender, MessageTimed(receiver, message.size, seconds))
 
     def delivered(self, receiver: int, message: Message) -> None:
+        if not self._per_message or self._routing.share_machine(message.sender, receiver):
+            self._hand_over(receiver, message)
+            return
+        now = self._event_queue.now
+        until = self._busy_until[receiver] = max(now, self._busy_until.get(receiver, now)) + self._per_message
+        self._event_queue.after(until - now, partial(self._hand_over, receiver, message))
+
+    def _hand_over(self, receiver: int, message: Message) -> None:
         if self.churn is None or self.churn.accepts(receiver, message.sender):
             self._delivered += 1
             self._handle(receiver, MessageArrived(message))

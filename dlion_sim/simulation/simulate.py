@@ -80,6 +80,7 @@ def simulate(
             evaluation_samples=setting.evaluation_samples,
             duration=scenario.duration,
             target=setting.target,
+            per_message=scenario.workload.compute_time.per_message,
             sample_every=_sample_every(scenario),
         )
         checkpoints = Checkpoints(engine, writer, identity, wall, checkpoint_every)

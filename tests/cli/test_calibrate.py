@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlion_sim.calibration import machine, mesh, network_block
+from dlion_sim.calibration import mesh, network_block
 from dlion_sim.live.private_file import write_secret
 from dlion_sim.scenario import dump, from_data, load
-from tests.calibration.steady import steady_iterations
+from tests.calibration.steady import steady
 from tests.calibration.test_network import BANDWIDTHS, RTTS
 from tests.command import dlion
 from tests.live.mesh import free_addresses
@@ -24,7 +24,7 @@ NODE = ["node", "--peers", "127.0.0.1:1,127.0.0.1:2", "--secret-file", "key"]
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(machine, "time_iterations", steady_iterations)
+    steady(monkeypatch)
     (tmp_path / "b.csv").write_text(BANDWIDTHS)
     (tmp_path / "r.csv").write_text(RTTS)
     (tmp_path / "small.yaml").write_text(dump(digits()))
@@ -46,6 +46,7 @@ def test_the_measured_machine_loads(
     compute_time = scenario.workload.compute_time
     cores = scenario.cluster.workers[0].compute.cores.value_at(0)
     assert (compute_time.alpha, compute_time.beta) == (0.01, pytest.approx(1e-3 * cores, rel=1e-3))
+    assert compute_time.per_message == 2e-3
     output = capsys.readouterr().out
     assert "off by" in output
     assert "written: block.yaml" in output
