@@ -45,7 +45,12 @@ def mean_metric(run: Run) -> Curve:
 
 
 def worker_deviation(run: Run) -> Curve:
-    """Standard deviation of the task's metric among the workers, at each evaluation."""
+    """Standard deviation of the task's metric among the workers, at each evaluation.
+
+    Raises InputError for a run whose server is evaluated in their place.
+    """
+    if "evaluated_server" in run.manifest:
+        raise InputError("evaluates its server's parameters, not the workers'", file=run.folder)
     return _known(run.evaluations().groupby("virtual_time")[run.metric.key].std(ddof=0))
 
 

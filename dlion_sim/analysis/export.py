@@ -63,7 +63,7 @@ def export_tensorboard(runs: tuple[Run, ...], folder: Path) -> None:
 
     _new_folder(folder)
     for name, run in zip(run_names([run.folder for run in runs]), runs, strict=True):
-        names = [worker.replace("/", "-") for worker in run.manifest["workers"]]
+        names = [name.replace("/", "-") for name in participants(run.manifest)]
         metric = run.metric.name if run.evaluated_on == "test" else f"{run.evaluated_on}_{run.metric.name}"
         evaluations = run.evaluations()
         evaluations[metric] = evaluations[run.metric.key]
@@ -121,7 +121,7 @@ def _events(run: Run) -> Iterator[dict[str, Any]]:
         yield _counter(f"batch size of {workers[worker]}", time, size)
     metric = run.metric
     for worker, time, value in _rows(run.evaluations(), "worker", "virtual_time", metric.key):
-        name = f"{run.evaluated_on} {metric.name} of {workers[worker]}{metric.unit}"
+        name = f"{run.evaluated_on} {metric.name} of {names[worker]}{metric.unit}"
         yield _counter(name, time, metric.scale * value)
 
 

@@ -53,6 +53,7 @@ def manifest_fields(setting: Setting) -> dict[str, Any]:
             path: {"name": name, "source": own_code.digest(own_code.module_of(name))}
             for path, name in setting.scenario.references.items()
         },
+        **({} if setting.evaluated_server is None else {"evaluated_server": setting.evaluated_server}),
         "evaluated_on": setting.scenario.workload.evaluated_on,
         "evaluation_samples": setting.evaluation_samples,
         "validation": held_out,

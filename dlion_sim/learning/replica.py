@@ -127,12 +127,25 @@ class Replica:
         """Replace the parameters of distinct indices [m] by `values` [m]."""
         self._writable().parameters[indices] = values
 
-    def begin_anew(self, parameters: Tensor) -> None:
-        """Take these parameters [P], which nobody writes, now or later, without a copy; the optimizer forgets all."""
+    def begin_anew(self, parameters: Tensor, steps: int) -> None:
+        """Take these parameters [P], which nobody writes, now or later, without a copy, after so many steps.
+
+        The optimizer remembers no gradients.
+        """
+        self._steps = steps
+        self._take(State(parameters, self._rule.moments(parameters)))
+        self._state.is_seen = True
+
+    def become(self, other: Replica) -> None:
+        """Be equal to another replica of the same layout and optimizer, independent from now on."""
+        self._steps = other._steps
+        other._state.owners += 1
+        self._take(other._state)
+
+    def _take(self, state: State) -> None:
         self.version += 1
         self._state.owners -= 1
-        self._state = State(parameters, self._rule.moments(parameters))
-        self._state.is_seen = True
+        self._state = state
 
     def snapshot(self) -> Tensor:
         """The present parameters [P], read-only, valid for ever."""

@@ -115,7 +115,7 @@ class Driver:
 
     @property
     def snapshots(self) -> Snapshots:
-        """Of the worker's parameters."""
+        """Of the parameters that are evaluated."""
         return self._observer.snapshots
 
     @property

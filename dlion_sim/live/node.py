@@ -40,7 +40,7 @@ _LEAST_URGENT = 19
 
 
 def run_node(scenario: Scenario, config: NodeConfig) -> Run:
-    """Take part in a run, then evaluate the worker's parameters over time, and return the folder of the node's part.
+    """Take part in a run, then evaluate its parameters over time, and return the folder of the node's part.
 
     Raises InputError for a run that cannot be live, and if the others cannot be reached.
     """

@@ -161,6 +161,8 @@ class ParameterServer:
                 if hello.member:  # It had done all its iterations: otherwise it needs its servers.
                     del self._handshakes[worker]
                     self._members[worker] = max(handshake.announced, hello.first)
+                    self._rule.returned(worker)
+                    return self._step_if_complete()
                 return []
             case Begins(iteration):
                 (handshake or Handshake()).check_begins(worker, iteration)
@@ -211,7 +213,8 @@ class ParameterServer:
         here = self._gathered[self.iteration]
         awaited = self._rule.awaited(self.iteration, self._members)
         missing = awaited is None or any(worker not in here for worker in awaited)
-        return None if missing or self._handshakes or self._lost or not self._members else self.iteration
+        joining = self._rule.needs_all and self._handshakes
+        return None if missing or joining or self._lost or not self._members else self.iteration
 
     def _sends(self, pushes: Sequence[Message]) -> list[Action]:
         """Send the parameters to those who get them after a step with these messages."""

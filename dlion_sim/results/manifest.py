@@ -126,6 +126,8 @@ class Manifest(TypedDict, total=False):
     versions: dict[ShortText, ShortText]
     metric: MetricFields
     """The metric of evaluations, besides the loss."""
+    evaluated_server: Count
+    """If its parameters are evaluated, in place of the workers'."""
     evaluated_on: EvaluatedOn
     evaluation_samples: EvaluationSamples
     sweep: InSweep

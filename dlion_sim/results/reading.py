@@ -120,9 +120,14 @@ class Run:
 
     @property
     def without_exchange(self) -> list[str]:
-        """The workers, by name, that never applied a peer's contribution, if there are peers; empty for old runs."""
+        """The workers, by name, that never applied a peer's contribution, if there are peers; empty for old runs.
+
+        Where a server samples them, only if none did.
+        """
         workers: list[str] = self.manifest.get("workers", [])
         counts = (self.summary or {}).get("exchanges", {}).get("per_worker", [])
+        if "evaluated_server" in self.manifest and any(counts):
+            return []
         return [worker for worker, count in zip(workers, counts, strict=False) if count == 0 and len(workers) > 1]
 
     @property

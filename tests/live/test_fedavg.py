@@ -2,6 +2,9 @@
 
 import pytest
 
+from dlion_sim.analysis.curves import worker_deviation
+from dlion_sim.analysis.export import export_trace
+from dlion_sim.errors import InputError
 from dlion_sim.live.coordinate import run_locally
 from dlion_sim.simulation import simulate
 from tests.simulation.scenarios import digits
@@ -32,6 +35,15 @@ def test_only_the_servers_parameters_are_evaluated(runs, which):
     assert rounds == sorted(rounds)
     assert rounds[-1] > 5
     assert run.summary["accuracy"]["mean"] > 0.6
+    assert run.without_exchange == []
+    with pytest.raises(InputError, match="its server's parameters"):
+        worker_deviation(run)
+
+
+def test_its_evaluations_are_exported_under_its_name(runs, tmp_path):
+    export_trace(runs, tmp_path / "traces")
+    for file in (tmp_path / "traces").glob("*.json"):
+        assert "test accuracy of server 5" in file.read_text()
 
 
 def test_the_same_cohorts_train_in_the_same_order(runs):

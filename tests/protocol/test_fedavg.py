@@ -14,13 +14,14 @@ from dlion_sim.protocol.events import (
     GradientReady,
     Leave,
     MessageArrived,
+    PeerFound,
     PeerLost,
     Send,
     Started,
 )
 from dlion_sim.protocol.exchange.fedavg import Invitation, RoundMovement
-from dlion_sim.protocol.membership_messages import Leaving
-from dlion_sim.protocol.messages import MalformedMessageError, Message
+from dlion_sim.protocol.membership_messages import Hello, Leaving
+from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.scenario import SystemSpec
@@ -136,14 +137,15 @@ def test_resting_workers_share_their_parameters_and_keep_no_moments():
     actions = worker.handle(GradientReady(1.0, torch.ones(P), 1.0), 1.0)
     assert worker.phase is Phase.RESTING
     (sent,) = [action.message for action in actions if isinstance(action, Send)]
-    assert sent.body == RoundMovement(3, BATCH, 0, False)
+    assert sent.body == RoundMovement(3, BATCH, 0, 1, False)
+    other = served(system(), 2, [BATCH, BATCH], optimizer="adam")[0][1]
     assert worker.replica.parameters.data_ptr() == initial
-    moments = [*worker.replica.state()[2:]]
-    assert all(not moment.any() for moment in moments)
+    assert [len(each) for each in worker.replica.state()] == [len(each) for each in other.replica.state()]
+    assert not any(moment.any() for moment in worker.replica.state()[2:])
 
 
-def begin_round(worker, number=3, parameters=None):
-    message = Message(2, Invitation(number), (torch.full((P,), 2.0) if parameters is None else parameters,))
+def begin_round(worker, number=3, parameters=None, steps=0):
+    message = Message(2, Invitation(number, steps), (torch.full((P,), 2.0) if parameters is None else parameters,))
     return worker.handle(MessageArrived(message), 0.0)
 
 
@@ -162,8 +164,10 @@ def test_it_refuses_what_no_honest_participant_sends():
     assert server.iteration == 1
 
 
-def moved(sender, number=0, *, samples=BATCH, value=1.0, size=P, is_last=False):
-    return MessageArrived(Message(sender, RoundMovement(number, samples, 0, is_last), (torch.full((size,), value),)))
+def moved(sender, number=0, *, samples=BATCH, value=1.0, size=P, steps=1, is_last=False):
+    return MessageArrived(
+        Message(sender, RoundMovement(number, samples, 0, steps, is_last), (torch.full((size,), value),))
+    )
 
 
 def test_a_round_goes_on_without_a_lost_worker_and_counts_what_had_come():
@@ -183,6 +187,40 @@ def test_a_worker_that_has_done_all_its_iterations_is_not_invited_again():
     server.handle(moved(0, is_last=True), 0.0)
     assert [action.peer for action in server.handle(moved(1), 0.0)] == [1]
     assert server.handle(moved(1, 1, is_last=True), 0.0) == []
+
+
+def test_learning_rates_follow_the_steps_behind_the_servers_parameters():
+    """Not those of the worker itself: it may train seldom, or be new."""
+    (worker, *_), server = served(system(participation=1.0), 2, [3 * BATCH, BATCH], decay=lambda step: 1 / (1 + step))
+    worker.handle(Started(), 0.0)
+    begin_round(worker, steps=9)
+    for _ in range(3):
+        worker.handle(GradientReady(1.0, torch.ones(P), 1.0), 1.0)
+    begin_round(worker, 4, steps=40)
+    assert worker.replica.learning_rate == pytest.approx(RATE / 41)
+    server.handle(Started(), 0.0)
+    server.handle(moved(0, steps=3), 0.0)
+    invitations = server.handle(moved(1, steps=1), 0.0)
+    assert {action.message.body for action in invitations} == {Invitation(1, 2)}
+
+
+@pytest.mark.parametrize("entries", [P - 1, P + 1])
+def test_an_invitation_has_all_parameters(entries):
+    with pytest.raises(MalformedMessageError):
+        decode(Message(2, Invitation(0, 0), (torch.zeros(entries),)).encode(), workers=3, parameters=P)
+
+
+def test_a_worker_that_has_done_all_its_iterations_and_was_lost_does_not_hold_up_a_round():
+    """Neither while it connects again, nor by an invitation that it would not answer."""
+    _, server = served(system(participation=1.0), 2, [BATCH] * 2)
+    server.handle(Started(), 0.0)
+    server.handle(moved(0, is_last=True), 0.0)
+    server.handle(moved(1), 0.0)
+    server.handle(PeerLost(0), 0.0)
+    server.handle(PeerFound(0), 0.0)
+    assert [action.peer for action in server.handle(moved(1, 1), 0.0)] == [1], "the handshake is not over"
+    assert server.handle(MessageArrived(Message(0, Hello(9, 9, 0.1, 0, member=True))), 0.0) == []
+    assert [action.peer for action in server.handle(moved(1, 2), 0.0)] == [1]
 
 
 @pytest.mark.parametrize("seed", range(4))

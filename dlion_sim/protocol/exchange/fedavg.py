@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import ClassVar
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Annotated, ClassVar
 
+import msgspec
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.parameter_server import Push, ServedExchange, ServerParameters, ServerRule
-from dlion_sim.protocol.messages import Body, Channel, Count, MalformedMessageError, Message, Shapes, Stage, is_one
+from dlion_sim.protocol.messages import Body, Channel, Count, MalformedMessageError, Message, Shapes, Stage, is_whole
 from dlion_sim.protocol.quantization import MovementPrecision, Precision, are_encoded, check_encoded, decode, encode
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
@@ -27,9 +31,11 @@ class Invitation(Body, frozen=True, array_like=True):
     kind: ClassVar[str] = "invitation"
     channel: ClassVar[Channel] = Channel.DATA
     iteration: Count
+    steps: Count
+    """Local steps behind them, by which learning rates change."""
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
-        return is_one(shapes, "f4", parameters)
+        return is_whole(shapes, parameters)
 
 
 class RoundMovement(Push, frozen=True, array_like=True):
@@ -37,6 +43,8 @@ class RoundMovement(Push, frozen=True, array_like=True):
 
     wire_kind: ClassVar[str] = "round_movement"
     stage: ClassVar[Stage | None] = None
+    steps: Annotated[int, msgspec.Meta(ge=1)]
+    """Local steps of the round."""
     is_last: bool
     """Whether the worker has completed all its iterations."""
 
@@ -61,7 +69,7 @@ class Rounds(ServerRule):
         self._seed, self._participation = seed, participation
         self._rate, self._factor, self._precision = rate, momentum, precision
         self._momentum = torch.zeros_like(replica.parameters)
-        self._round = 0
+        self._round = self._steps = 0
         self._cohort: set[int] = set()
         """Its workers that are still there."""
         self._done: set[int] = set()
@@ -80,9 +88,13 @@ class Rounds(ServerRule):
         self._cohort.discard(worker)
         self._done.discard(worker)
 
+    def returned(self, worker: int) -> None:
+        self._done.add(worker)
+
     def step(self, pushes: Sequence[Message], members: Collection[int]) -> None:
         bodies = [push.body for push in pushes]
         samples = sum(body.batch_size for body in bodies if isinstance(body, RoundMovement))
+        self._steps += round(fmean(body.steps for body in bodies if isinstance(body, RoundMovement)))
         self._momentum.mul_(self._factor)
         for push, body in zip(pushes, bodies, strict=True):
             assert isinstance(body, RoundMovement)
@@ -98,7 +110,7 @@ class Rounds(ServerRule):
         size = min(len(present), max(1, round(self._participation * len(present))))
         cohort = stream(self._seed, "cohort", iteration).choice(len(present), size, replace=False)
         self._round, self._cohort = iteration, {present[place] for place in cohort.tolist()}
-        return [(worker, Invitation(iteration)) for worker in sorted(self._cohort)]
+        return [(worker, Invitation(iteration, self._steps)) for worker in sorted(self._cohort)]
 
 
 @register("exchange", "fedavg")
@@ -106,8 +118,8 @@ class FedAvgExchange(ServedExchange):
     """In each round the server invites a sample of the workers; each trains on its shard and sends its movement.
 
     All others rest: they compute nothing, and keep no parameters of their own. A worker begins a round with the
-    server's parameters and a new optimizer, and rests afterwards. The server weighs movements by samples; it does not
-    wait for a worker that is lost. Evaluated are the server's parameters.
+    server's parameters and a new optimizer, and rests afterwards. The server weighs movements by samples. It does not
+    wait for a worker that is lost, but for the slowest of a cohort. Evaluated are the server's parameters.
     """
 
     receives = (Invitation,)
@@ -141,55 +153,68 @@ class FedAvgExchange(ServedExchange):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._resting = setup.replica.snapshot()
-        """The initial parameters [P], which all resting workers share."""
-        self._start = self._resting
-        """Those with which the round began."""
-        self._round = -1
-        self._samples = 0
-        """Processed in the round."""
-        self._left = 0
-        """Samples to process in the round; none while it rests."""
-        self._first = 0
-        """The round's first iteration."""
+        self._resting = setup.replica.twin()
+        """As at the start: all resting workers share it."""
+        self._round: _Round | None = None
+        """None while it rests."""
+        self._first = -1
+        """The first iteration of its last round."""
 
     @property
     def rests(self) -> bool:
-        return self._left <= 0
+        return self._round is None
 
     def received(self, message: Message) -> list[Action]:
         """An invitation, which ends the rest."""
         body = message.body
         assert isinstance(body, Invitation)
-        if not self.rests:
+        if self._round is not None:
             raise MalformedMessageError("an invitation to a worker that does not rest")
-        self._start, self._round, self._samples = message.tensors[0], body.iteration, 0
-        self._left = max(1, math.ceil(self.parameters.epochs * self.setup.shard_samples))
+        samples = math.ceil(round(self.parameters.epochs * self.setup.shard_samples, 6))
+        self._round = _Round(body.iteration, message.tensors[0], body.steps, samples)
         return []
 
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
-        if not self._samples:
+        assert self._round is not None
+        if not self._round.steps:
             self._first = iteration
-            self.setup.replica.begin_anew(self._start)
+            self.setup.replica.begin_anew(self._round.start, self._round.steps_before)
         return []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        replica = self.setup.replica
+        replica, taken = self.setup.replica, self._round
+        assert taken is not None
         replica.step(own.gradient)
-        self._samples += own.batch_size
+        taken.samples += own.batch_size
+        taken.steps += 1
         is_last = own.iteration + 1 == self.setup.iterations
-        self._left = 0 if is_last else self._left - own.batch_size
-        if not self.rests:
+        if taken.samples < taken.least_samples and not is_last:
             return Outgoing(None, [])
-        tensors = encode(self._start - replica.parameters, self.parameters.precision)
-        replica.begin_anew(self._resting)
-        self._start = self._resting
-        body = RoundMovement(self._round, self._samples, 0, is_last)
+        tensors = encode(taken.start - replica.parameters, self.parameters.precision)
+        body = RoundMovement(taken.number, taken.samples, 0, taken.steps, is_last)
+        replica.become(self._resting)
+        self._round = None
         return Outgoing(None, [(server, Message(self.setup.worker, body, tensors)) for server in self.stretches])
 
     def apply(self, incoming: Incoming) -> int:
         """Nothing more to do; the server's parameters count as applied in the round's first iteration."""
         return int(incoming.iteration == self._first)
+
+
+@dataclass(slots=True)
+class _Round:
+    """A worker's part in a round."""
+
+    number: int
+    start: Tensor
+    """The server's parameters [P]."""
+    steps_before: int
+    """Local steps behind these."""
+    least_samples: int
+    """To process."""
+    samples: int = 0
+    """Processed."""
+    steps: int = 0
 
 
 SYSTEMS["fedavg"] = Composition(

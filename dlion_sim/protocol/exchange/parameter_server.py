@@ -73,7 +73,7 @@ class ServerRule(ABC):
             raise MalformedMessageError("a gradient of other entries than those of the server")
 
     def awaited(self, iteration: int, members: Mapping[int, int]) -> Iterable[int] | None:
-        """The workers whose messages the step of `iteration` waits for; None: there will be none.
+        """The workers whose messages the step of `iteration` waits for; None if there will be no step.
 
         `members` each with its first iteration.
         """
@@ -81,6 +81,10 @@ class ServerRule(ABC):
 
     def removed(self, worker: int) -> None:
         """A worker is lost or has left: nothing is awaited from it."""
+        return
+
+    def returned(self, worker: int) -> None:
+        """A worker that had done all its iterations is connected again."""
         return
 
     @abstractmethod
