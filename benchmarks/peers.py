@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-CLIENTS, SHORT = ((100, 100), (1000, 1000), (10_000, 10_000), (10_000, 1000), (100_000, 1000)), ((20, 10),)
+CLIENTS, SHORT = ((100, 100), (1000, 1000), (10_000, 1000), (100_000, 1000)), ((20, 10),)
 """Numbers of all clients, and of those in a cohort."""
 CLIENT_ROUNDS, ROUNDS = 10_000, 2
 """What the difference of two runs has: so many rounds of all of a cohort together, in at least so many rounds."""
