@@ -154,9 +154,9 @@ def summary_sentence(stalls: Stalls) -> str:
     """A sentence: which micro-cloud waits most, for which share of its time, and mainly for what."""
     clouds = clouds_of(stalls.run.manifest)
     by_cloud = stalls.seconds.groupby([clouds[worker] for worker in stalls.seconds.index], sort=False).sum()
-    lost = by_cloud.drop(columns=["compute", "other"]).sum(axis=1) / by_cloud.sum(axis=1).where(
-        lambda total: total > 0, 1.0
-    )
+    # Where a server samples the workers, the others rest.
+    no_waits = ["compute", "other"] if "evaluated_server" in stalls.run.manifest else ["compute"]
+    lost = by_cloud.drop(columns=no_waits).sum(axis=1) / by_cloud.sum(axis=1).where(lambda total: total > 0, 1.0)
     cloud = str(lost.idxmax())
     name = cloud or "each worker"
     if lost[cloud] < _NEGLIGIBLE:

@@ -119,7 +119,8 @@ class FedAvgExchange(ServedExchange):
 
     All others rest: they compute nothing, and keep no parameters of their own. A worker begins a round with the
     server's parameters and a new optimizer, and rests afterwards. The server weighs movements by samples. It does not
-    wait for a worker that is lost, but for the slowest of a cohort. Evaluated are the server's parameters.
+    wait for a worker that is lost, but for the slowest of a cohort. A worker that is back counts its iterations from 0.
+    Evaluated are the server's parameters.
     """
 
     receives = (Invitation,)
