@@ -49,8 +49,10 @@ def worker_deviation(run: Run) -> Curve:
 
     Raises InputError for a run whose server is evaluated in their place.
     """
-    if "evaluated_server" in run.manifest:
-        raise InputError("evaluates its server's parameters, not the workers'", file=run.folder)
+    if run.evaluates_server:
+        raise InputError(
+            "evaluates its server's parameters, not the workers'", file=run.folder, allowed="runs of other systems"
+        )
     return _known(run.evaluations().groupby("virtual_time")[run.metric.key].std(ddof=0))
 
 

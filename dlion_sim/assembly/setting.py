@@ -112,8 +112,7 @@ class Setting:
     @property
     def evaluated_server(self) -> int | None:
         """The server whose parameters are evaluated in place of the workers', if the system has one."""
-        exchange = self.system.choices["exchange"].implementation
-        return self.workers if issubclass(exchange, Exchange) and exchange.evaluates_server else None
+        return self.workers if self.system.evaluates_server else None
 
     def is_evaluated(self, number: int) -> bool:
         """Whether a participant's parameters are evaluated."""

@@ -45,7 +45,7 @@ def alone(scenario: Scenario) -> Scenario:
         "system": SystemSpec(name="baseline"),
         "transport": Reliable(),
         "workload": scenario.workload.model_copy(update=seldom),
-        **dict.fromkeys(("duration", "iterations", "target_accuracy", "target", "prices")),
+        **dict.fromkeys(("duration", "iterations", "target_accuracy", "target", "prices", "availability")),
     }
     return scenario.model_copy(update=one)
 

@@ -10,7 +10,7 @@ import pandas as pd
 from dlion_sim.calibration.iterations import alone
 from dlion_sim.errors import InputError
 from dlion_sim.learning.process import Device
-from dlion_sim.live.coordinate import run_locally
+from dlion_sim.live import run_locally
 from dlion_sim.results import Run
 from dlion_sim.scenario import DURATION, Cluster, Scenario
 from dlion_sim.scenario.workload import ComputeTime

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from dlion_sim.errors import InputError, did_you_mean
 from dlion_sim.own_code import is_reference, referenced
-from dlion_sim.protocol.choices import Choice, ChoiceParameters, Choices, Setup
+from dlion_sim.protocol.choices import Choice, ChoiceParameters, Choices, Exchange, Setup
 from dlion_sim.protocol.exchange.parameters import ParameterExchange
 from dlion_sim.protocol.messages import Body
 from dlion_sim.protocol.registry import CATEGORIES, REGISTRY
@@ -63,6 +63,12 @@ class System:
     def worker(self, setup: Setup) -> Worker:
         """A worker of this system. Raises InputError if the system does not fit the run."""
         return Worker(setup, Choices(**{category: choice.create(setup) for category, choice in self.choices.items()}))
+
+    @property
+    def evaluates_server(self) -> bool:
+        """Whether its server's parameters are evaluated, in place of the workers'."""
+        exchange = self.choices["exchange"].implementation
+        return issubclass(exchange, Exchange) and exchange.evaluates_server
 
     @property
     def own_modules(self) -> frozenset[str]:

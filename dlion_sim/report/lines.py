@@ -97,7 +97,7 @@ def metric_over(run: Run, metrics: pd.DataFrame) -> dict[str, Any]:
     table = table.iloc[::-1].iloc[::every].iloc[::-1]
     times = table.index.to_numpy(dtype=float)
     traffic = traffic_of([run])
-    names = [] if "evaluated_server" in run.manifest else run.manifest["workers"]
+    names = [] if run.evaluates_server else run.manifest["workers"]
     return {
         "name": metric.name,
         "on": run.evaluated_on,

@@ -126,7 +126,7 @@ class Run:
         """
         workers: list[str] = self.manifest.get("workers", [])
         counts = (self.summary or {}).get("exchanges", {}).get("per_worker", [])
-        if "evaluated_server" in self.manifest and any(counts):
+        if self.evaluates_server and any(counts):
             return []
         return [worker for worker, count in zip(workers, counts, strict=False) if count == 0 and len(workers) > 1]
 
@@ -156,6 +156,11 @@ class Run:
         """The set of its evaluations."""
         evaluated_on: EvaluatedOn = self.manifest.get("evaluated_on", "test")
         return evaluated_on
+
+    @property
+    def evaluates_server(self) -> bool:
+        """Whether its evaluations are of a server's parameters, in place of the workers'."""
+        return "evaluated_server" in self.manifest
 
     @property
     def is_evaluated_in_part(self) -> bool:

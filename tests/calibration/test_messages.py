@@ -24,5 +24,6 @@ def test_a_simulation_takes_as_long_for_a_message_as_was_stated(tmp_path: Path, 
 
 def test_two_nodes_are_timed_whatever_the_scenario_has() -> None:
     """Selecting, sending and applying a small gradient takes some milliseconds at most."""
-    scenario = digits("seed=4", system="dlion", target_accuracy=0.5, duration="1 h")
+    lost = {"workers": {"east/1": {"down": [["100 ms", "200 ms"]]}}}
+    scenario = digits("seed=4", system="dlion", target_accuracy=0.5, duration="1 h", availability=lost)
     assert 1e-5 < time_messages(scenario, 0.001, "cpu") < 0.1

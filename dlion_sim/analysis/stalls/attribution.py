@@ -155,7 +155,7 @@ def summary_sentence(stalls: Stalls) -> str:
     clouds = clouds_of(stalls.run.manifest)
     by_cloud = stalls.seconds.groupby([clouds[worker] for worker in stalls.seconds.index], sort=False).sum()
     # Where a server samples the workers, the others rest.
-    no_waits = ["compute", "other"] if "evaluated_server" in stalls.run.manifest else ["compute"]
+    no_waits = ["compute", "other"] if stalls.run.evaluates_server else ["compute"]
     lost = by_cloud.drop(columns=no_waits).sum(axis=1) / by_cloud.sum(axis=1).where(lambda total: total > 0, 1.0)
     cloud = str(lost.idxmax())
     name = cloud or "each worker"

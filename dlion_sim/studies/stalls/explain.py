@@ -58,7 +58,7 @@ def explain(
     Completed variants are not run again, and interrupted ones are resumed. Returns None if `interrupted`. Raises
     InputError for an invalid scenario, and for a `folder` with runs of another one, unless `force` replaces them.
     """
-    if compose(scenario.system, scenario.modules).choices["exchange"].implementation.evaluates_server:  # type: ignore[attr-defined]
+    if compose(scenario.system, scenario.modules).evaluates_server:
         raise InputError(
             "its workers rest between rounds, so that the length of iterations does not tell what they wait for",
             path="system",
