@@ -1,10 +1,9 @@
 """How nodes meet: peers find each other, strangers get nowhere."""
 
 import asyncio
-import ssl
 import time
 import tracemalloc
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -15,6 +14,7 @@ from dlion_sim.live.connection import Connection, connected
 from dlion_sim.live.frames import Kind, Payload, PeerError, head
 from dlion_sim.live.handshake import LARGEST_PAYLOAD, Ends
 from dlion_sim.protocol.messages import Channel
+from tests.live.attacks import CLIENT_HELLO, drip, pester
 from tests.live.mesh import (
     QUICK,
     credentials_of,
@@ -118,28 +118,6 @@ async def test_a_second_connection_on_the_same_lane_takes_the_place_of_the_first
     second.close()
 
 
-async def pester(address, data: bytes) -> bytes:
-    """Connect, send, and return what comes until the other side hangs up, or nothing comes any more."""
-    reader, writer = await asyncio.open_connection(*address)
-    writer.write(data)
-    writer.write_eof()
-    try:
-        return await reader.read()
-    except ConnectionError:
-        return b""
-    finally:
-        writer.close()
-
-
-def client_hello() -> bytes:
-    """What a node begins with."""
-    sent = ssl.MemoryBIO()
-    with suppress(ssl.SSLWantReadError):
-        identity_of(1).connecting(ssl.MemoryBIO(), sent, 0).do_handshake()
-    return sent.read()
-
-
-CLIENT_HELLO = client_hello()
 plain = st.builds(lambda kind, body: head(kind, len(body)) + body, st.sampled_from(Kind), st.binary(max_size=200))
 truncated = st.integers(0, len(CLIENT_HELLO)).map(lambda length: CLIENT_HELLO[:length])
 continued = st.binary(max_size=200).map(lambda more: CLIENT_HELLO + more)
@@ -194,16 +172,6 @@ async def test_the_right_certificate_does_not_let_in_what_makes_no_sense(kind, p
             await node.read(limit=LARGEST_PAYLOAD)
         assert rendezvous.refused == 1
         node.close()
-
-
-async def drip(address) -> None:
-    """Begin TLS, a byte at a time, for ever."""
-    stranger = await connected(address)
-    with stranger, suppress(ConnectionError):
-        while True:
-            for byte in CLIENT_HELLO[:100]:
-                await asyncio.get_running_loop().sock_sendall(stranger, bytes([byte]))
-                await asyncio.sleep(0.01)
 
 
 async def test_slow_strangers_do_not_delay_others_and_are_disconnected():

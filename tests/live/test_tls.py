@@ -2,13 +2,11 @@
 
 import asyncio
 import os
-from datetime import timedelta
 
 import numpy as np
 import pytest
 import torch
 
-from dlion_sim.live import certificates
 from dlion_sim.live.connection import Connection, connected, frame_bytes
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.frames import Kind, Payload, PeerError
@@ -17,6 +15,7 @@ from dlion_sim.live.identity import Identity
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from dlion_sim.scenario import Dlcp
+from tests.live.attacks import ANOTHER_SECRET, ENDS, careless, expired
 from tests.live.mesh import (
     RUN,
     SECRET,
@@ -35,7 +34,6 @@ from tests.live.mesh import (
 from tests.live.wire import relay_to
 
 P = 20_000
-ENDS = Ends(1, 0, Channel.DATA)
 SECRETS = torch.rand(P, generator=torch.Generator().manual_seed(1))
 """The parameters that nobody may read."""
 
@@ -152,13 +150,6 @@ async def test_a_connection_is_of_tls_1_3_and_both_ends_know_the_keys_of_its_dat
         each.close()
 
 
-def careless(identity: Identity) -> Identity:
-    """One that connects to anybody."""
-    identity.client.check_hostname = False
-    identity.client.verify_mode = 0
-    return identity
-
-
 async def refusal(identity: Identity, ends: Ends = ENDS, run: bytes = RUN) -> str:
     """Why node 0 refuses one with that identity."""
     (listener,), (address,) = listeners(1)
@@ -175,7 +166,7 @@ async def refusal(identity: Identity, ends: Ends = ENDS, run: bytes = RUN) -> st
 
 
 async def test_a_node_of_another_ca_is_refused():
-    assert "has no certificate of the run" in await refusal(careless(Identity.of_secret(b"another secret..", 1)))
+    assert "has no certificate of the run" in await refusal(careless(Identity.of_secret(ANOTHER_SECRET, 1)))
 
 
 async def test_a_node_without_a_certificate_is_refused():
@@ -184,10 +175,8 @@ async def test_a_node_without_a_certificate_is_refused():
     assert "did not return a certificate" in await refusal(careless(Identity(bare, identity.server)))
 
 
-async def test_an_expired_certificate_is_refused(monkeypatch):
-    monkeypatch.setattr(certificates, "_AFTER", timedelta(hours=-1))
-    identity = careless(Identity.of_secret(SECRET, 1))
-    assert "certificate has expired" in await refusal(identity)
+async def test_an_expired_certificate_is_refused():
+    assert "certificate has expired" in await refusal(expired())
 
 
 async def test_a_node_is_refused_in_the_name_of_another():
@@ -200,7 +189,7 @@ async def test_a_node_of_another_run_or_for_another_node_is_refused():
     assert await refusal(careless_one, Ends(1, 3, Channel.DATA)) == "takes this for node 3, not 0"
 
 
-@pytest.mark.parametrize("theirs", [credentials_of(0, b"another secret.."), credentials_of(2)], ids=["CA", "name"])
+@pytest.mark.parametrize("theirs", [credentials_of(0, ANOTHER_SECRET), credentials_of(2)], ids=["CA", "name"])
 async def test_nobody_connects_to_an_impostor_or_tells_it_anything(theirs):
     (listener,), (address,) = listeners(1)
     with listener:

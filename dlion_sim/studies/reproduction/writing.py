@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlion_sim.analysis import Group, common_target, comparison, group_runs, varying
+from dlion_sim.analysis import Group, common_target, comparison, duration_until, final, group_runs, varying
 from dlion_sim.errors import InputError
 from dlion_sim.figures import (
     plot_accuracies,
@@ -29,6 +29,7 @@ from dlion_sim.studies.reproduction.pages import PAGE, VERDICT_COLUMNS, markdown
 from dlion_sim.studies.reproduction.verdicts import Verdict, by_regime, judged
 
 _TABLE = "table.csv"
+_RUNS = "runs.csv"
 _FIGURE = "figure"
 _STAND_IN = (
     "**Stand-in**: A small network learns smaller images, and Cipher's time and bytes are charged. With Cipher itself, "
@@ -53,8 +54,9 @@ def write_experiment(
     table = _table(groups, target)
     folder.mkdir(parents=True, exist_ok=True)
     rows = pd.DataFrame([_row(verdict, mark) for verdict in verdicts], columns=VERDICT_COLUMNS)
-    with replacing(folder / _TABLE) as file:
-        table.to_csv(file, index=False)
+    for name_of_file, rows_of_file in ((_TABLE, table), (_RUNS, _each_run(groups, target))):
+        with replacing(folder / name_of_file) as file:
+            rows_of_file.to_csv(file, index=False)
     write_verdicts(folder, rows)
     draw = _DRAWN[experiment.figure]
     for ending in ("png", "svg"):
@@ -141,6 +143,27 @@ def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows).loc[:, lambda table: (table != "").any()]
+
+
+def _each_run(groups: Sequence[Group], target: float) -> pd.DataFrame:
+    """A row for each run that `_table` sums up, so that its statistics can be computed again without the runs."""
+    keys = list(dict.fromkeys(["scenario", *varying(groups), "system"]))
+    names = headings(keys)
+    return pd.DataFrame(
+        {
+            **{names[key].replace("_", " "): group.labels.get(key, "") for key in keys},
+            "seed": seed,
+            "accuracy (%)": round(100 * float(final(run)["mean"]), 3),
+            f"time to {percent(target)} (s)": duration.seconds if duration.reached else math.nan,
+            "duration (s)": float(run.outcome["virtual_seconds"]),
+            "WAN bytes": run.wan_bytes,
+            "bytes in all": run.outcome["bytes_sent"],
+            "computed in (s)": round(float(run.outcome["wall_seconds"]), 1),
+        }
+        for group in groups
+        for (seed, _), run in group.samples.items()
+        for duration in [duration_until(run, target)]
+    )
 
 
 def _bytes(value: float) -> str:

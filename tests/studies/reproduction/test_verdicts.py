@@ -2,6 +2,7 @@
 
 import math
 
+import pandas as pd
 import pytest
 
 from dlion_sim.analysis import group_runs
@@ -156,7 +157,12 @@ def test_pages_and_the_collection_have_all_results(tmp_path):
     table = (tmp_path / "results" / "E1" / "table.csv").read_text().splitlines()
     assert "LAN bytes,LAN bytes to 50 %" in table[0]
     names = {file.name for file in (tmp_path / "results" / "E1").iterdir()}
-    assert names == {"README.md", "table.csv", "verdicts.csv", "figure.png", "figure.svg"}
+    assert names == {"README.md", "table.csv", "runs.csv", "verdicts.csv", "figure.png", "figure.svg"}
+    each = pd.read_csv(tmp_path / "results" / "E1" / "runs.csv")
+    assert list(each["system"]) == ["baseline"] * 3 + ["dlion"] * 3
+    assert list(each["seed"]) == [0, 1, 2] * 2
+    assert list(each["accuracy (%)"]) == [30, 31, 32, 60, 61, 63]
+    assert each["time to 50 % (s)"].isna().tolist() == [True] * 3 + [False] * 3
     write_collection({"E1": experiment, "E2": experiment}, tmp_path / "results", "dlion reproduce NAME")
     collection = (tmp_path / "results" / "README.md").read_text()
     assert "[E1](E1/README.md)" in collection
