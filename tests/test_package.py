@@ -2,9 +2,12 @@
 
 import re
 import tomllib
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 import yaml
+from packaging.specifiers import SpecifierSet
 
 import dlion_sim
 
@@ -29,6 +32,18 @@ def test_every_supported_python_is_tested():
     matrix = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]["tests"]["strategy"]["matrix"]
     promised = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if "Python :: 3." in each]
     assert matrix["python"] == promised
+
+
+def test_the_oldest_python_may_have_every_constrained_package():
+    """Debian's is older than the newest release of its minor version, which `.github` tests."""
+    oldest = f"{PROJECT['requires-python'].removeprefix('>=')}.0"
+    named = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    needed = {}
+    for name in named:
+        with suppress(metadata.PackageNotFoundError):  # Of an extra that is not installed.
+            needed[name] = metadata.metadata(name).get("Requires-Python") or ""
+    assert len(needed) > 50
+    assert [name for name, python in needed.items() if not SpecifierSet(python).contains(oldest)] == []
 
 
 def test_workflows_have_read_permissions_only():
