@@ -54,9 +54,9 @@ def write_experiment(
     table = _table(groups, target)
     folder.mkdir(parents=True, exist_ok=True)
     rows = pd.DataFrame([_row(verdict, mark) for verdict in verdicts], columns=VERDICT_COLUMNS)
-    for name_of_file, rows_of_file in ((_TABLE, table), (_RUNS, _each_run(groups, target))):
+    for name_of_file, content in ((_TABLE, table), (_RUNS, _each_run(groups, target))):
         with replacing(folder / name_of_file) as file:
-            rows_of_file.to_csv(file, index=False)
+            content.to_csv(file, index=False)
     write_verdicts(folder, rows)
     draw = _DRAWN[experiment.figure]
     for ending in ("png", "svg"):
@@ -123,15 +123,13 @@ def _with_short_names(groups: Sequence[Group]) -> list[Group]:
 def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
     """A row for each group: labels, then results as text."""
     traffic = traffic_of(run for group in groups for run in group.runs)
-    keys = list(dict.fromkeys([*varying(groups), "system"]))
-    names = headings(keys)
+    labels_of = _columns([*varying(groups), "system"])
     rows = []
     for group, row in zip(groups, comparison(groups, target).to_dict("records"), strict=True):
-        labels = {names[key].replace("_", " "): group.labels.get(key, "") for key in keys}
         half = row["final_high"] - row["final"]
         rows.append(
             {
-                **labels,
+                **{column: group.labels.get(key, "") for column, key in labels_of.items()},
                 "seeds": row["seeds"],
                 "accuracy (%)": _with_interval(100 * row["final"], 100 * half, "{:.1f}"),
                 "time (s)": _time(row),
@@ -147,13 +145,12 @@ def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
 
 def _each_run(groups: Sequence[Group], target: float) -> pd.DataFrame:
     """A row for each run that `_table` sums up, so that its statistics can be computed again without the runs."""
-    keys = list(dict.fromkeys(["scenario", *varying(groups), "system"]))
-    names = headings(keys)
+    labels_of = _columns(["scenario", *varying(groups), "system"])
     return pd.DataFrame(
         {
-            **{names[key].replace("_", " "): group.labels.get(key, "") for key in keys},
+            **{column: group.labels.get(key, "") for column, key in labels_of.items()},
             "seed": seed,
-            "accuracy (%)": round(100 * float(final(run)["mean"]), 3),
+            "accuracy (%)": math.nan if accuracy is None else round(100 * accuracy, 3),
             f"time to {percent(target)} (s)": duration.seconds if duration.reached else math.nan,
             "duration (s)": float(run.outcome["virtual_seconds"]),
             "WAN bytes": run.wan_bytes,
@@ -162,8 +159,13 @@ def _each_run(groups: Sequence[Group], target: float) -> pd.DataFrame:
         }
         for group in groups
         for (seed, _), run in group.samples.items()
-        for duration in [duration_until(run, target)]
+        for accuracy, duration in [(final(run)["mean"], duration_until(run, target))]
     )
+
+
+def _columns(keys: Sequence[str]) -> Mapping[str, str]:
+    """Labels by the headings of their columns."""
+    return {heading.replace("_", " "): key for key, heading in headings(dict.fromkeys(keys)).items()}
 
 
 def _bytes(value: float) -> str:
