@@ -19,7 +19,7 @@ class Memory:
     def __init__(self) -> None:
         self._arrays = {name: _array(name, 0) for name in ARRAYS}
         self._used = dict.fromkeys(ARRAYS, 0)
-        self.at = self._locate()
+        self._locate()
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """All records, used or not."""
@@ -42,7 +42,7 @@ class Memory:
             longer = _array(name, max(count, 2 * len(array), _LEAST))
             longer[: len(array)] = array
             self._arrays[name] = longer
-            self.at = self._locate()
+            self._locate()
 
     def more_packets(self) -> None:
         """Double the number of packets; the new ones are free."""
@@ -78,7 +78,7 @@ class Memory:
         record["count"], record["group_count"] = count, groups
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "at"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("at", "_located")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Raises ValueError for arrays of a checkpoint with other types or lengths."""
@@ -90,11 +90,11 @@ class Memory:
                 raise ValueError(f"{name} of packets are no {alike.dtype}")
         if [*self._arrays] != [*ARRAYS]:
             raise ValueError("there are other arrays of packets")
-        self.at = self._locate()
+        self._locate()
 
-    def _locate(self) -> npt.NDArray[np.int64]:
-        located: npt.NDArray[np.int64] = locate(*self._arrays.values())
-        return located
+    def _locate(self) -> None:
+        self._located: npt.NDArray[np.int64] = locate(*self._arrays.values())
+        self.at: int = self._located.ctypes.data
 
 
 def _array(name: str, count: int) -> npt.NDArray[Any]:

@@ -1,4 +1,7 @@
-"""Access of compiled code to the arrays: each function gets `at`, the addresses of all arrays."""
+"""Access of compiled code to the arrays: each function gets `at`, the address of the table of their addresses.
+
+That is a number: an array as argument would have its references counted at each call.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,13 @@ from dlion_sim.simulation.progressive_filling import pointer
 inlined = njit(forceinline=True)
 """Without a cache, as callers would not be recompiled after a change."""
 _PLACE = {name: place for place, name in enumerate(ARRAYS)}
+_PATHS = _PLACE["paths"]
+_ADDRESSES = len(ARRAYS), 2
+
+
+@inlined
+def _table(at):
+    return carray(pointer(at), _ADDRESSES, np.int64)
 
 
 def _view(name: str) -> Any:
@@ -20,7 +30,8 @@ def _view(name: str) -> Any:
 
     @inlined
     def view(at):
-        return carray(pointer(at[place, 0]), at[place, 1], dtype)
+        table = _table(at)
+        return carray(pointer(table[place, 0]), table[place, 1], dtype)
 
     return view
 
@@ -56,7 +67,8 @@ allowed_of = _view("allowed")
 @inlined
 def paths_of(at):
     """Paths, a row each: its ports, then NONE."""
-    return carray(pointer(at[5, 0]), (at[5, 1], LONGEST_PATH + 1), np.int32)
+    table = _table(at)
+    return carray(pointer(table[_PATHS, 0]), (table[_PATHS, 1], LONGEST_PATH + 1), np.int32)
 
 
 @inlined
