@@ -8,13 +8,13 @@ from dlion_sim.bounded_loss.dlcp import PROBE, WAIT, deadline, take, upcoming
 from dlion_sim.simulation.packets.carrying import new_packet, set_timer
 from dlion_sim.simulation.packets.state import CONTROL, DATA, NEVER, NONE, PROBING, PROTECTED
 from dlion_sim.simulation.packets.views import (
-    connections_of,
+    connection_of,
     inlined,
     known_of,
-    messages_of,
+    message_of,
     order_of,
-    packets_of,
-    senders_of,
+    packet_of,
+    sender_of,
     shielded_of,
     sizes_of,
     state_of,
@@ -44,19 +44,19 @@ def priority(at, connection):
 @njit
 def next_packet(at, number):
     """Make the next packet of a connection that may send."""
-    now, connection = state_of(at)[0].now, connections_of(at)[number]
-    sender = senders_of(at)[connection.endpoint]
+    now, connection = state_of(at).now, connection_of(at, number)
+    sender = sender_of(at, connection.endpoint)
     send_number = sender.sent
     chosen = take(sender, _order(at, connection), _known(at, connection), now)
     made = new_packet(at, number)
-    packet = packets_of(at)[made]
+    packet = packet_of(at, made)
     packet.message, packet.segment, packet.left = connection.first, connection.serial, 0
     if chosen == PROBE:
         packet.flags, packet.frame, packet.priority = PROTECTED | CONTROL, PROBING, 0
         packet.order, packet.size = sender.sent, CONTROL_FRAME
     else:
         piece = connection.pieces + chosen
-        message, size = messages_of(at)[connection.first], sizes_of(at)[piece]
+        message, size = message_of(at, connection.first), sizes_of(at)[piece]
         if tried_of(at)[piece]:
             message.resent += size
         else:
@@ -72,14 +72,14 @@ def next_packet(at, number):
 @njit
 def watch(at, number):
     """Set the timer to the sender's deadline; none is needed while it waits for the NIC."""
-    when = deadline(senders_of(at)[connections_of(at)[number].endpoint])
-    set_timer(at, number, when if state_of(at)[0].now < when < NEVER else NEVER)
+    when = deadline(sender_of(at, connection_of(at, number).endpoint))
+    set_timer(at, number, when if state_of(at).now < when < NEVER else NEVER)
 
 
 @inlined
 def _upcoming(at, connection):
-    sender = senders_of(at)[connection.endpoint]
-    return upcoming(sender, _order(at, connection), _known(at, connection), state_of(at)[0].now)
+    sender = sender_of(at, connection.endpoint)
+    return upcoming(sender, _order(at, connection), _known(at, connection), state_of(at).now)
 
 
 @inlined

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dlion_sim.simulation.packets.heap import push
 from dlion_sim.simulation.packets.state import KINDS, REPLY, TIMER_ENDS
-from dlion_sim.simulation.packets.views import connections_of, inlined, packets_of, state_of
+from dlion_sim.simulation.packets.views import connection_of, inlined, packet_of, state_of
 
 
 @inlined
 def new_packet(at, number):
     """A new packet for a connection to send now."""
     made = _take(at)
-    state, packet, connection = state_of(at)[0], packets_of(at)[made], connections_of(at)[number]
+    state, packet, connection = state_of(at), packet_of(at, made), connection_of(at, number)
     turn = connection.turn
     if state.spray and connection.paths > 1:
         connection.turn = turn + 1 if turn + 1 < connection.paths else 0
@@ -25,7 +25,7 @@ def new_packet(at, number):
 def new_reply(at, number):
     """A new packet for a connection's receiver to send back."""
     made = _take(at)
-    state, packet, connection = state_of(at)[0], packets_of(at)[made], connections_of(at)[number]
+    state, packet, connection = state_of(at), packet_of(at, made), connection_of(at, number)
     turn = connection.back_turn
     if state.spray and connection.backs > 1:
         connection.back_turn = turn + 1 if turn + 1 < connection.backs else 0
@@ -38,8 +38,8 @@ def new_reply(at, number):
 @inlined
 def end_packet(at, number):
     """Free a packet."""
-    state = state_of(at)[0]
-    packets_of(at)[number].next = state.next_free
+    state = state_of(at)
+    packet_of(at, number).next = state.next_free
     state.next_free = number
     state.free += 1
     state.ended += 1
@@ -48,7 +48,7 @@ def end_packet(at, number):
 @inlined
 def set_timer(at, number, deadline):
     """Set a connection's timer."""
-    connection = connections_of(at)[number]
+    connection = connection_of(at, number)
     connection.deadline = deadline
     if deadline < connection.timer:
         connection.timer = deadline
@@ -57,9 +57,9 @@ def set_timer(at, number, deadline):
 
 @inlined
 def _take(at):
-    state = state_of(at)[0]
+    state = state_of(at)
     number = state.next_free
-    state.next_free = packets_of(at)[number].next
+    state.next_free = packet_of(at, number).next
     state.free -= 1
     state.made += 1
     return number

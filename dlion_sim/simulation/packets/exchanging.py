@@ -44,17 +44,17 @@ from dlion_sim.simulation.packets.state import (
 from dlion_sim.simulation.packets.views import (
     allowed_of,
     arrived_of,
-    connections_of,
+    connection_of,
     group_of,
     inlined,
     known_of,
     mapped_of,
     missing_of,
     note,
-    packets_of,
-    paths_of,
-    receivers_of,
-    senders_of,
+    packet_of,
+    port_on,
+    receiver_of,
+    sender_of,
     sizes_of,
     state_of,
     there_of,
@@ -64,20 +64,20 @@ from dlion_sim.simulation.packets.views import (
 @njit
 def announce(at, number):
     """Begin a connection's message, whose pieces are stored."""
-    now, connection = state_of(at)[0].now, connections_of(at)[number]
+    now, connection = state_of(at).now, connection_of(at, number)
     first, end = connection.pieces, connection.pieces + connection.count
     groups, groups_end = connection.groups, connection.groups + connection.group_count
     expect(
-        receivers_of(at)[connection.endpoint],
+        receiver_of(at, connection.endpoint),
         group_of(at)[first:end],
         sizes_of(at)[first:end],
         missing_of(at)[groups:groups_end],
         allowed_of(at)[groups:groups_end],
         connection.stops_early,
     )
-    begin(senders_of(at)[connection.endpoint], connection.count, now)
+    begin(sender_of(at, connection.endpoint), connection.count, now)
     made = new_packet(at, number)
-    packet = packets_of(at)[made]
+    packet = packet_of(at, made)
     packet.flags, packet.frame, packet.priority = PROTECTED | CONTROL, START, 0
     packet.segment, packet.size, packet.left = connection.serial, connection.start_size, 0
     enqueue(at, connection.nic, made)
@@ -86,8 +86,8 @@ def announce(at, number):
 @njit
 def receive_frame(at, made):
     """A frame has arrived; frames of former messages are ignored."""
-    packet = packets_of(at)[made]
-    connection = connections_of(at)[packet.connection]
+    packet = packet_of(at, made)
+    connection = connection_of(at, packet.connection)
     if packet.segment != connection.serial or connection.first == NONE:
         return
     if packet.frame == DATA:
@@ -103,7 +103,7 @@ def _accept(at, connection, packet):
     """A packet has arrived at the receiver."""
     first, end = connection.pieces, connection.pieces + connection.count
     groups, groups_end = connection.groups, connection.groups + connection.group_count
-    receiver = receivers_of(at)[connection.endpoint]
+    receiver = receiver_of(at, connection.endpoint)
     flags = accept(
         receiver,
         there_of(at)[first:end],
@@ -116,16 +116,16 @@ def _accept(at, connection, packet):
         1 if packet.flags & MARKED else 0,
     )
     if flags & NEW:
-        arrived_of(at)[first + packet.number] = state_of(at)[0].now
+        arrived_of(at)[first + packet.number] = state_of(at).now
     if flags & STOP:
         _stop(at, connection, packet)
     elif flags & FEEDBACK:
         made = _reply(at, packet, NEWS, ACKNOWLEDGEMENT)
-        reply = packets_of(at)[made]
+        reply = packet_of(at, made)
         reply.flags = PROTECTED | REPLY
         reply.order, reply.sent = receiver.highest, packet.sent
         reply.number, reply.marked = receiver.received, receiver.marked
-        enqueue(at, paths_of(at)[reply.path, 0], made)
+        enqueue(at, port_on(at, reply.path, 0), made)
 
 
 @inlined
@@ -133,27 +133,27 @@ def _answer(at, connection, packet):
     """A PROBE has arrived."""
     first, end = connection.pieces, connection.pieces + connection.count
     there = there_of(at)[first:end]
-    answer = probed(receivers_of(at)[connection.endpoint], there, packet.order)
+    answer = probed(receiver_of(at, connection.endpoint), there, packet.order)
     if answer == STOP:
         _stop(at, connection, packet)
     elif answer == BITMAP:
         mapped_of(at)[first:end] = there
         made = _reply(at, packet, MAPPING, CONTROL_FRAME + (connection.count + 7) // 8)
-        enqueue(at, paths_of(at)[packets_of(at)[made].path, 0], made)
+        enqueue(at, port_on(at, packet_of(at, made).path, 0), made)
 
 
 @inlined
 def _stop(at, connection, packet):
     note(at, DELIVERED, connection.first)
     made = _reply(at, packet, STOPPING, CONTROL_FRAME)
-    enqueue(at, paths_of(at)[packets_of(at)[made].path, 0], made)
+    enqueue(at, port_on(at, packet_of(at, made).path, 0), made)
 
 
 @inlined
 def _reply(at, packet, frame, size):
     """A frame without entries from the receiver to the sender."""
     made = new_reply(at, packet.connection)
-    reply = packets_of(at)[made]
+    reply = packet_of(at, made)
     reply.flags, reply.frame, reply.size = PROTECTED | REPLY | CONTROL, frame, size
     reply.segment = packet.segment
     return made
@@ -162,7 +162,7 @@ def _reply(at, packet, frame, size):
 @inlined
 def _hear(at, connection, packet):
     """A frame of the receiver has arrived at the sender."""
-    now, sender = state_of(at)[0].now, senders_of(at)[connection.endpoint]
+    now, sender = state_of(at).now, sender_of(at, connection.endpoint)
     first, end = connection.pieces, connection.pieces + connection.count
     if packet.frame == STOPPING:
         stop(sender)
@@ -180,8 +180,8 @@ def _hear(at, connection, packet):
 @njit
 def time_out(at, number):
     """The sender's deadline has passed."""
-    connection = connections_of(at)[number]
+    connection = connection_of(at, number)
     if connection.first != NONE:
-        expire(senders_of(at)[connection.endpoint], state_of(at)[0].now)
+        expire(sender_of(at, connection.endpoint), state_of(at).now)
         watch(at, number)
         wake(at, number)

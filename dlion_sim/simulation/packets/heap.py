@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from dlion_sim.simulation.packets.views import heap_of, inlined, state_of
+from dlion_sim.simulation.packets.views import entry_of, inlined, state_of
 
 
 @inlined
@@ -20,55 +20,54 @@ def _set(entry, time, sequence, of):
 @njit
 def push(at, time, of):
     """Schedule `of` at a time, after all others of that time."""
-    state, heap = state_of(at)[0], heap_of(at)
+    state = state_of(at)
     sequence = state.scheduled
     state.scheduled += 1
     place = state.entries
     state.entries += 1
     while place:
         above = (place - 1) >> 1
-        parent = heap[above]
+        parent = entry_of(at, above)
         if parent.time <= time:
             break
-        _set(heap[place], parent.time, parent.sequence, parent.of)
+        _set(entry_of(at, place), parent.time, parent.sequence, parent.of)
         place = above
-    _set(heap[place], time, sequence, of)
+    _set(entry_of(at, place), time, sequence, of)
 
 
 @njit
 def _sink(at, time, sequence, of):
     """Replace the first entry, and restore the order."""
-    state, heap = state_of(at)[0], heap_of(at)
-    count = state.entries
+    count = state_of(at).entries
     place = 0
     while True:
         below = 2 * place + 1
         if below >= count:
             break
-        if below + 1 < count and _is_before(heap[below + 1], heap[below]):
+        if below + 1 < count and _is_before(entry_of(at, below + 1), entry_of(at, below)):
             below += 1
-        child = heap[below]
+        child = entry_of(at, below)
         if time < child.time or (time == child.time and sequence < child.sequence):
             break
-        _set(heap[place], child.time, child.sequence, child.of)
+        _set(entry_of(at, place), child.time, child.sequence, child.of)
         place = below
-    _set(heap[place], time, sequence, of)
+    _set(entry_of(at, place), time, sequence, of)
 
 
 @njit
 def drop_first(at):
     """Remove the first entry."""
-    state, heap = state_of(at)[0], heap_of(at)
+    state = state_of(at)
     state.entries -= 1
     if state.entries:
-        last = heap[state.entries]
+        last = entry_of(at, state.entries)
         _sink(at, last.time, last.sequence, last.of)
 
 
 @njit
 def renew_first(at, time):
     """Reschedule the first entry."""
-    state, heap = state_of(at)[0], heap_of(at)
+    state = state_of(at)
     sequence = state.scheduled
     state.scheduled += 1
-    _sink(at, time, sequence, heap[0].of)
+    _sink(at, time, sequence, entry_of(at, 0).of)

@@ -33,16 +33,17 @@ from dlion_sim.simulation.packets.state import (
     WAKE,
 )
 from dlion_sim.simulation.packets.views import (
-    commands_of,
-    connections_of,
+    command_of,
+    connection_of,
+    entry_of,
     heap_of,
     inlined,
-    messages_of,
+    message_of,
     note,
-    packets_of,
-    paths_of,
-    pipes_of,
-    ports_of,
+    packet_of,
+    pipe_of,
+    port_of,
+    port_on,
     state_of,
 )
 
@@ -55,11 +56,11 @@ SPARE = 8
 @njit
 def _apply_commands(at):
     """Carry out the commands."""
-    state, commands, connections = state_of(at)[0], commands_of(at), connections_of(at)
+    state = state_of(at)
     for place in range(state.commands):
-        command = commands[place]
+        command = command_of(at, place)
         if command.what == SEND:
-            _append(at, connections[command.of], int(command.value))
+            _append(at, connection_of(at, command.of), int(command.value))
             wake(at, command.of)
         elif command.what == WAKE:
             wake(at, command.of)
@@ -71,12 +72,11 @@ def _apply_commands(at):
 @inlined
 def _append(at, connection, number):
     """Append a message to a connection."""
-    messages = messages_of(at)
-    message = messages[number]
+    message = message_of(at, number)
     if connection.kind == BOUNDED:
         announce(at, message.connection)
         return
-    rest(connection, state_of(at)[0].now)
+    rest(connection, state_of(at).now)
     packets = (message.size + connection.payload - 1) // connection.payload
     connection.end += packets
     message.end = packets if connection.kind == RAW else connection.end
@@ -85,7 +85,7 @@ def _append(at, connection, number):
     if connection.first == NONE:
         connection.first = number
     else:
-        messages[connection.newest].next = number
+        message_of(at, connection.newest).next = number
     connection.newest = number
     if connection.sending == NONE:
         connection.sending = number
@@ -96,8 +96,8 @@ def _append(at, connection, number):
 @njit
 def _leave_nic(at, made):
     """A packet has left a host: it is lost, or arrives after a latency."""
-    packet = packets_of(at)[made]
-    connection = connections_of(at)[packet.connection]
+    packet = packet_of(at, made)
+    connection = connection_of(at, packet.connection)
     if packet.flags & FINAL:
         note(at, SENT, packet.message)
     is_reply = packet.flags & REPLY
@@ -109,14 +109,14 @@ def _leave_nic(at, made):
     if number == NONE:
         _forward(at, made)
         return
-    pipe = pipes_of(at)[number]
-    packet.time = state_of(at)[0].now + pipe.latency
+    pipe = pipe_of(at, number)
+    packet.time = state_of(at).now + pipe.latency
     packet.next = NONE
     if pipe.first == NONE:
         pipe.first = made
         push(at, packet.time, number * KINDS + PIPE_ENDS)
     else:
-        packets_of(at)[pipe.last].next = made
+        packet_of(at, pipe.last).next = made
     pipe.last = made
 
 
@@ -124,7 +124,7 @@ def _leave_nic(at, made):
 def _random(at, connection, number):
     """The next of a connection's random numbers (SplitMix64)."""
     connection.drawn += 1
-    mixed = state_of(at)[0].seed + np.uint64(number) * np.uint64(0xD1B54A32D192ED03)
+    mixed = state_of(at).seed + np.uint64(number) * np.uint64(0xD1B54A32D192ED03)
     mixed += np.uint64(connection.drawn) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -135,13 +135,13 @@ def _random(at, connection, number):
 @njit
 def _forward(at, made):
     """A packet arrives at the next port of its path, or at its host."""
-    packet = packets_of(at)[made]
+    packet = packet_of(at, made)
     packet.hop += 1
-    port = paths_of(at)[packet.path, packet.hop]
+    port = port_on(at, packet.path, packet.hop)
     if port != NONE:
         enqueue(at, port, made)
         return
-    kind = connections_of(at)[packet.connection].kind
+    kind = connection_of(at, packet.connection).kind
     if kind == BOUNDED:
         receive_frame(at, made)
     elif packet.flags & REPLY:
@@ -155,7 +155,7 @@ def _forward(at, made):
 
 @inlined
 def _receive_raw(at, packet):
-    message = messages_of(at)[packet.message]
+    message = message_of(at, packet.message)
     message.end -= 1
     if message.end == 0:
         note(at, DELIVERED, packet.message)
@@ -174,39 +174,39 @@ def _compiled(sources: str) -> Any:
     def advance(at, until, most):
         """Carry out commands, then events until a time (s), at most so many; returns the reason, as above."""
         sources  # noqa: B018
-        state, heap, ports, pipes = state_of(at)[0], heap_of(at), ports_of(at), pipes_of(at)
+        state, room = state_of(at), len(heap_of(at))
         _apply_commands(at)
         for _ in range(most):
             if state.noted:
                 return NOTES
-            if state.free < SPARE or state.entries + SPARE > len(heap):
+            if state.free < SPARE or state.entries + SPARE > room:
                 return GROWS
-            if state.entries == 0 or heap[0].time > until:
+            if state.entries == 0 or entry_of(at, 0).time > until:
                 state.now = max(state.now, until) if until < NEVER else state.now
                 return UP_TO_DATE
-            entry = heap[0]
+            entry = entry_of(at, 0)
             time, kind, number = entry.time, entry.of % KINDS, entry.of // KINDS
             if kind == PORT_ENDS:
-                port = ports[number]
+                port = port_of(at, number)
                 if port.ends != time:  # It has another rate since.
                     drop_first(at)
                     continue
                 state.now = time
                 made = end_of_packet(at, number)
                 next_time = port.ends
-                if packets_of(at)[made].hop == 0:
+                if packet_of(at, made).hop == 0:
                     _leave_nic(at, made)
                 else:
                     _forward(at, made)
             elif kind == PIPE_ENDS:
                 state.now = time
-                pipe = pipes[number]
+                pipe = pipe_of(at, number)
                 made = pipe.first
-                pipe.first = packets_of(at)[made].next
-                next_time = packets_of(at)[pipe.first].time if pipe.first != NONE else NEVER
+                pipe.first = packet_of(at, made).next
+                next_time = packet_of(at, pipe.first).time if pipe.first != NONE else NEVER
                 _forward(at, made)
             else:
-                connection = connections_of(at)[number]
+                connection = connection_of(at, number)
                 if connection.timer == time:
                     state.now = time
                     connection.timer = NEVER

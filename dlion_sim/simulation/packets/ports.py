@@ -20,14 +20,14 @@ from dlion_sim.simulation.packets.state import (
     PROTECTED,
 )
 from dlion_sim.simulation.packets.views import (
-    connections_of,
+    connection_of,
     inlined,
-    messages_of,
-    packets_of,
-    ports_of,
-    queues_of,
+    message_of,
+    packet_of,
+    port_of,
+    queue_of,
     state_of,
-    switches_of,
+    switch_of,
 )
 
 _SHORT = 127
@@ -37,14 +37,14 @@ _SHORT = 127
 @njit
 def enqueue(at, number, made):
     """A packet arrives at a port: it is transmitted, queued, or dropped."""
-    state = state_of(at)[0]
-    port, packet = ports_of(at)[number], packets_of(at)[made]
+    state = state_of(at)
+    port, packet = port_of(at, number), packet_of(at, made)
     if port.sending == NONE and not port.waiting:
         _put_on_wire(at, number, made)
         if port.ends < NEVER:
             push(at, port.ends, number * KINDS + PORT_ENDS)
         return
-    queue = queues_of(at)[number * CLASSES + packet.priority]
+    queue = queue_of(at, number * CLASSES + packet.priority)
     waits = _of_connection(at, queue, packet.connection) if state.fair else queue.queued
     if packet.flags & CONTROL:
         pass
@@ -58,7 +58,7 @@ def enqueue(at, number, made):
     elif state.by_size:
         while not _has_room(at, port, packet.size):
             worst = _most_left(at, queue)
-            if worst == NONE or packets_of(at)[worst].left <= packet.left:
+            if worst == NONE or packet_of(at, worst).left <= packet.left:
                 _drop(at, queue, made)
                 return
             _take_out(at, port, queue, worst)
@@ -75,11 +75,11 @@ def enqueue(at, number, made):
 @njit
 def end_of_packet(at, number):
     """The packet on a port's wire has been transmitted: return it, and transmit the next one, if any."""
-    state = state_of(at)[0]
-    port = ports_of(at)[number]
+    state = state_of(at)
+    port = port_of(at, number)
     made = port.sending
-    packet = packets_of(at)[made]
-    queues_of(at)[number * CLASSES + packet.priority].carried += packet.size
+    packet = packet_of(at, made)
+    queue_of(at, number * CLASSES + packet.priority).carried += packet.size
     port.packets += 1
     state.hops += 1
     port.sending = NONE
@@ -90,11 +90,11 @@ def end_of_packet(at, number):
 @njit
 def wake(at, number):
     """Register a connection that may have something to send with its host's NIC."""
-    connection = connections_of(at)[number]
+    connection = connection_of(at, number)
     if connection.is_ready or not may_send(at, number):
         return
     _make_ready(at, number)
-    port = ports_of(at)[connection.nic]
+    port = port_of(at, connection.nic)
     if port.sending == NONE:
         _start_next(at, connection.nic)
         if port.ends < NEVER:
@@ -104,7 +104,7 @@ def wake(at, number):
 @njit
 def resize(at, number, rate):
     """Set the rate of a port."""
-    state, port = state_of(at)[0], ports_of(at)[number]
+    state, port = state_of(at), port_of(at, number)
     if port.sending != NONE:
         if port.rate > 0:
             port.left = (port.ends - state.now) * port.rate if port.rate < NEVER else 0.0
@@ -117,10 +117,10 @@ def resize(at, number, rate):
 
 @inlined
 def _put_on_wire(at, number, made):
-    port, packet = ports_of(at)[number], packets_of(at)[made]
+    port, packet = port_of(at, number), packet_of(at, made)
     port.sending = made
     if port.rate > 0:
-        now = state_of(at)[0].now
+        now = state_of(at).now
         port.free = max(port.free, now - port.burst / port.rate) + packet.size / port.rate
         port.ends = max(now, port.free)
     else:
@@ -130,7 +130,7 @@ def _put_on_wire(at, number, made):
 @njit
 def _start_next(at, number):
     """Transmit the most urgent packet: of a queue, or, in a host's own port, of a connection."""
-    state, port, queues = state_of(at)[0], ports_of(at)[number], queues_of(at)
+    state, port = state_of(at), port_of(at, number)
     port.ends = NEVER
     while port.waiting | port.ready:
         which = port.waiting | port.ready
@@ -138,10 +138,10 @@ def _start_next(at, number):
         while not which & 1:
             which >>= 1
             priority += 1
-        queue = queues[number * CLASSES + priority]
+        queue = queue_of(at, number * CLASSES + priority)
         if port.waiting & (1 << priority):
             made = _next_of_queue(at, queue) if state.by_size else queue.first
-            queue.turn = packets_of(at)[made].turn
+            queue.turn = packet_of(at, made).turn
             _take_out(at, port, queue, made)
         else:
             connection = _next_ready(at, port, queue, priority)
@@ -157,7 +157,7 @@ def _start_next(at, number):
 def _has_room(at, port, size):
     if port.switch == NONE:
         return port.queued + size <= port.buffer
-    switch = switches_of(at)[port.switch]
+    switch = switch_of(at, port.switch)
     return switch.queued + size <= switch.buffer
 
 
@@ -170,25 +170,24 @@ def _drop(at, queue, made):
 @inlined
 def _count(at, port, queue, size):
     """Change the number of queued bytes."""
-    now = state_of(at)[0].now
+    now = state_of(at).now
     port.byte_seconds += port.queued * (now - port.changed)
     port.changed = now
     port.queued += size
     queue.queued += size
     port.most = max(port.most, port.queued)
     if port.switch != NONE:
-        switches_of(at)[port.switch].queued += size
+        switch_of(at, port.switch).queued += size
 
 
 @njit
 def _of_connection(at, queue, number):
     """The bytes of a connection in a queue."""
-    packets = packets_of(at)
     waits, each = 0, queue.first
     while each != NONE:
-        if packets[each].connection == number:
-            waits += packets[each].size
-        each = packets[each].next
+        if packet_of(at, each).connection == number:
+            waits += packet_of(at, each).size
+        each = packet_of(at, each).next
     return waits
 
 
@@ -196,31 +195,29 @@ def _of_connection(at, queue, number):
 def _before_turn(at, queue, made):
     """Assign a packet's turn, and find its predecessor: self-clocked fair queueing (Golestani, INFOCOM 1994), where a
     connection's next turn is the packet's bytes after its last one, or after the present."""
-    packets = packets_of(at)
-    packet = packets[made]
+    packet = packet_of(at, made)
     packet.turn = queue.turn
     if packet.size > _SHORT:
         each = queue.first
         while each != NONE:
-            if packets[each].connection == packet.connection:
-                packet.turn = max(packet.turn, packets[each].turn)
-            each = packets[each].next
+            if packet_of(at, each).connection == packet.connection:
+                packet.turn = max(packet.turn, packet_of(at, each).turn)
+            each = packet_of(at, each).next
         packet.turn += packet.size
     before, each = NONE, queue.first
-    while each != NONE and packets[each].turn <= packet.turn:
-        before, each = each, packets[each].next
+    while each != NONE and packet_of(at, each).turn <= packet.turn:
+        before, each = each, packet_of(at, each).next
     return before
 
 
 @inlined
 def _put_in(at, port, queue, before, made):
     """Insert a packet into a queue after another one, or NONE."""
-    packets = packets_of(at)
-    packet = packets[made]
+    packet = packet_of(at, made)
     if before == NONE:
         packet.next, queue.first = queue.first, made
     else:
-        packet.next, packets[before].next = packets[before].next, made
+        packet.next, packet_of(at, before).next = packet_of(at, before).next, made
     if packet.next == NONE:
         queue.last = made
     port.waiting |= 1 << packet.priority
@@ -230,15 +227,14 @@ def _put_in(at, port, queue, before, made):
 @njit
 def _take_out(at, port, queue, made):
     """Remove a packet from its queue."""
-    packets = packets_of(at)
     before, each = NONE, queue.first
     while each != made:
-        before, each = each, packets[each].next
-    packet = packets[made]
+        before, each = each, packet_of(at, each).next
+    packet = packet_of(at, made)
     if before == NONE:
         queue.first = packet.next
     else:
-        packets[before].next = packet.next
+        packet_of(at, before).next = packet.next
     if queue.last == made:
         queue.last = before
     if queue.first == NONE:
@@ -249,65 +245,60 @@ def _take_out(at, port, queue, made):
 @njit
 def _most_left(at, queue):
     """The latest packet of the messages with most bytes left; NONE in an empty queue."""
-    packets = packets_of(at)
     found, each = queue.first, queue.first
     while each != NONE:
-        if packets[each].left >= packets[found].left:
+        if packet_of(at, each).left >= packet_of(at, found).left:
             found = each
-        each = packets[each].next
+        each = packet_of(at, each).next
     return found
 
 
 @njit
 def _next_of_queue(at, queue):
     """The earliest packet of the connection with the message with least bytes left (pFabric, section 4.2)."""
-    packets = packets_of(at)
     found, each = queue.first, queue.first
     while each != NONE:
-        if packets[each].left < packets[found].left:
+        if packet_of(at, each).left < packet_of(at, found).left:
             found = each
-        each = packets[each].next
+        each = packet_of(at, each).next
     each = queue.first
-    while packets[each].connection != packets[found].connection:
-        each = packets[each].next
+    while packet_of(at, each).connection != packet_of(at, found).connection:
+        each = packet_of(at, each).next
     return each
 
 
 @njit
 def _make_ready(at, number):
-    connections = connections_of(at)
-    connection = connections[number]
+    connection = connection_of(at, number)
     if connection.kind == BOUNDED:
         connection.priority = bounded.priority(at, connection)
-    queue = queues_of(at)[connection.nic * CLASSES + connection.priority]
+    queue = queue_of(at, connection.nic * CLASSES + connection.priority)
     connection.is_ready, connection.next_ready = True, NONE
     if queue.ready_first == NONE:
         queue.ready_first = number
-        ports_of(at)[connection.nic].ready |= 1 << connection.priority
+        port_of(at, connection.nic).ready |= 1 << connection.priority
     else:
-        connections[queue.ready_last].next_ready = number
+        connection_of(at, queue.ready_last).next_ready = number
     queue.ready_last = number
 
 
 @njit
 def _next_ready(at, port, queue, priority):
     """Remove the next connection from the ready ones: in turn, or the one with least bytes left to send."""
-    connections = connections_of(at)
     before, found = NONE, queue.ready_first
-    if state_of(at)[0].by_size:
-        messages = messages_of(at)
+    if state_of(at).by_size:
         last, each = NONE, queue.ready_first
-        least = messages[connections[found].first].left
+        least = message_of(at, connection_of(at, found).first).left
         while each != NONE:
-            left = messages[connections[each].first].left
+            left = message_of(at, connection_of(at, each).first).left
             if left < least:
                 least, before, found = left, last, each
-            last, each = each, connections[each].next_ready
-    connection = connections[found]
+            last, each = each, connection_of(at, each).next_ready
+    connection = connection_of(at, found)
     if before == NONE:
         queue.ready_first = connection.next_ready
     else:
-        connections[before].next_ready = connection.next_ready
+        connection_of(at, before).next_ready = connection.next_ready
     if queue.ready_last == found:
         queue.ready_last = before
     if queue.ready_first == NONE:

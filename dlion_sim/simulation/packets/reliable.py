@@ -37,14 +37,13 @@ from dlion_sim.simulation.packets.state import (
     REPLY,
 )
 from dlion_sim.simulation.packets.views import (
-    connections_of,
+    connection_of,
     inlined,
-    messages_of,
+    message_of,
     note,
-    packets_of,
-    paths_of,
+    packet_of,
+    port_on,
     slot_of,
-    slots_of,
     state_of,
 )
 
@@ -61,20 +60,18 @@ _NEARLY = 0.95
 @njit
 def receive(at, made):
     """A packet has arrived: acknowledge every second one, and out-of-order ones at once."""
-    packet = packets_of(at)[made]
-    connection = connections_of(at)[packet.connection]
-    slots = slots_of(at)
+    packet = packet_of(at, made)
+    connection = connection_of(at, packet.connection)
     segment = packet.number
     in_order = segment == connection.expected
-    slot = slots[slot_of(connection, segment)]
+    slot = slot_of(at, connection, segment)
     if segment >= connection.expected:
         slot.received = True
-    while connection.expected < connection.next and slots[slot_of(connection, connection.expected)].received:
+    while connection.expected < connection.next and slot_of(at, connection, connection.expected).received:
         connection.expected += 1
-    messages = messages_of(at)
-    while connection.arriving != NONE and messages[connection.arriving].end <= connection.expected:
+    while connection.arriving != NONE and message_of(at, connection.arriving).end <= connection.expected:
         note(at, DELIVERED, connection.arriving)
-        connection.arriving = messages[connection.arriving].next
+        connection.arriving = message_of(at, connection.arriving).next
     is_gap = not in_order or connection.top > segment + 1
     connection.top = max(connection.top, segment + 1)
     is_marked = packet.flags & MARKED != 0
@@ -90,38 +87,37 @@ def receive(at, made):
 def _acknowledge(at, connection, packet):
     """Send an acknowledgement, in answer to this packet."""
     made = new_reply(at, packet.connection)
-    reply = packets_of(at)[made]
+    reply = packet_of(at, made)
     reply.flags, reply.size = PROTECTED | REPLY, ACKNOWLEDGEMENT
     reply.number, reply.segment, reply.order, reply.sent = connection.expected, packet.number, packet.order, packet.sent
     reply.received, reply.marked = connection.pending, connection.pending_marked
     connection.pending, connection.pending_marked = 0, 0
-    enqueue(at, paths_of(at)[reply.path, 0], made)
+    enqueue(at, port_on(at, reply.path, 0), made)
 
 
 @njit
 def acknowledge(at, made):
     """An acknowledgement has arrived at the sender."""
-    state, packet = state_of(at)[0], packets_of(at)[made]
+    state, packet = state_of(at), packet_of(at, made)
     number = packet.connection
-    connection = connections_of(at)[number]
-    slots = slots_of(at)
+    connection = connection_of(at, number)
     flight = connection.under_way
     before = connection.acknowledged
     if packet.segment >= connection.acknowledged:
-        slot = slots[slot_of(connection, packet.segment)]
+        slot = slot_of(at, connection, packet.segment)
         if slot.state != KNOWN:
             if slot.state == LOST or slot.order != packet.order:
                 _was_only_late(connection, packet.order)
-            remove(connection, slots, packet.segment)
+            remove(at, connection, packet.segment)
             slot.state = KNOWN
     while connection.acknowledged < packet.number:
-        if slots[slot_of(connection, connection.acknowledged)].state != KNOWN:
-            remove(connection, slots, connection.acknowledged)
+        if slot_of(at, connection, connection.acknowledged).state != KNOWN:
+            remove(at, connection, connection.acknowledged)
         connection.acknowledged += 1
     connection.highest = max(connection.highest, packet.order)
     _measure(connection, state.now - packet.sent)
     if connection.kind == RELIABLE:
-        _find_losses(connection, slots)
+        _find_losses(at, connection)
         is_growing = not connection.linux or connection.acknowledged > before
         _adapt(connection, packet, flight, flight - connection.under_way if is_growing else 0)
     if connection.acknowledged > before:
@@ -130,9 +126,8 @@ def acknowledge(at, made):
         connection.deadline = NEVER
     else:
         start_timeout(at, number)
-    messages = messages_of(at)
     while connection.first != NONE:
-        message = messages[connection.first]
+        message = message_of(at, connection.first)
         _learn(connection, message, state.now)
         if message.end > connection.acknowledged:
             break
@@ -164,19 +159,19 @@ def _was_only_late(connection, order):
 
 
 @inlined
-def _find_losses(connection, slots):
+def _find_losses(at, connection):
     """Mark transmissions as lost that were sent long before the latest acknowledged one, or before an acknowledged
     probe, and halve the window once a round."""
     is_probed = connection.probe <= connection.highest
     is_news = False
     while connection.oldest != NONE:
         segment = connection.oldest
-        order = slots[slot_of(connection, segment)].order
+        order = slot_of(at, connection, segment).order
         if order + connection.reordering > connection.highest and not (is_probed and order < connection.probe):
             break
         is_news |= order >= connection.recover
-        remove(connection, slots, segment)
-        append_lost(connection, slots, segment)
+        remove(at, connection, segment)
+        append_lost(at, connection, segment)
     if is_probed:
         connection.probe = NONE
     if is_news:
@@ -236,24 +231,23 @@ def _measure(connection, round_trip):
 @njit
 def time_out(at, number):
     """A timeout without acknowledgements."""
-    state, connection = state_of(at)[0], connections_of(at)[number]
-    slots = slots_of(at)
+    state, connection = state_of(at), connection_of(at, number)
     if connection.is_early:
         if is_gap(at, connection):
             connection.probe = connection.highest
-            _find_losses(connection, slots)
+            _find_losses(at, connection)
         else:
             segment, connection.probe = connection.latest, connection.order
-            remove(connection, slots, segment)
-            append_lost(connection, slots, segment)
+            remove(at, connection, segment)
+            append_lost(at, connection, segment)
         start_timeout(at, number)
         wake(at, number)
         return
     connection.probe = NONE
     while connection.oldest != NONE:
         segment = connection.oldest
-        remove(connection, slots, segment)
-        append_lost(connection, slots, segment)
+        remove(at, connection, segment)
+        append_lost(at, connection, segment)
     if connection.kind != PFABRIC:
         connection.threshold = max(connection.window / 2, _LEAST_WINDOW)
         connection.window = 1.0

@@ -20,16 +20,7 @@ from dlion_sim.simulation.packets.state import (
     RAW,
     WANTS_ROOM,
 )
-from dlion_sim.simulation.packets.views import (
-    connections_of,
-    inlined,
-    messages_of,
-    note,
-    packets_of,
-    slot_of,
-    slots_of,
-    state_of,
-)
+from dlion_sim.simulation.packets.views import connection_of, inlined, message_of, note, packet_of, slot_of, state_of
 
 _LEAST_EARLY = 0.008
 """Seconds beyond round trips: two of Linux's ticks."""
@@ -38,7 +29,7 @@ _LEAST_EARLY = 0.008
 @njit
 def may_send(at, number):
     """Whether a connection has something to send, within its window."""
-    connection = connections_of(at)[number]
+    connection = connection_of(at, number)
     if connection.kind == RAW:
         return connection.sending != NONE
     if connection.kind == BOUNDED:
@@ -61,8 +52,7 @@ def time_to_wait(connection):
 @inlined
 def is_gap(at, connection):
     """Whether a segment under way was sent before an acknowledged one."""
-    slots = slots_of(at)
-    return connection.oldest != NONE and slots[slot_of(connection, connection.oldest)].order < connection.highest
+    return connection.oldest != NONE and slot_of(at, connection, connection.oldest).order < connection.highest
 
 
 @inlined
@@ -72,7 +62,7 @@ def start_timeout(at, number):
     As in Linux (RFC 8985), it may be that of a gap (section 6.2), or of a probe of the last segment (7.2), unless that
     is the only one under way, which may be acknowledged late.
     """
-    connection = connections_of(at)[number]
+    connection = connection_of(at, number)
     wait = time_to_wait(connection)
     if connection.linux:
         gap = is_gap(at, connection)
@@ -80,14 +70,14 @@ def start_timeout(at, number):
         connection.is_early = gap or is_end
         if connection.is_early:
             wait = min(wait, (0.25 if gap else 2.0) * connection.round_trip + _LEAST_EARLY)
-    set_timer(at, number, state_of(at)[0].now + wait)
+    set_timer(at, number, state_of(at).now + wait)
 
 
 @njit
 def next_packet(at, number):
     """Make a connection's next packet; NONE if it may not send, or has no room for a segment."""
-    state = state_of(at)[0]
-    connection = connections_of(at)[number]
+    state = state_of(at)
+    connection = connection_of(at, number)
     if not may_send(at, number):
         return NONE
     if connection.kind == BOUNDED:
@@ -100,18 +90,17 @@ def next_packet(at, number):
         note(at, WANTS_ROOM, number)
         return NONE
     made = new_packet(at, number)
-    packet = packets_of(at)[made]
+    packet = packet_of(at, made)
     packet.flags = PROTECTED if connection.protected else 0
     if connection.kind == RAW:
         _fill_raw(at, connection, packet)
         return made
-    slots, messages = slots_of(at), messages_of(at)
     segment = connection.lost_first
     if segment == NONE:
         segment = connection.next
         connection.next += 1
-        slot = slots[slot_of(connection, segment)]
-        message = messages[connection.sending]
+        slot = slot_of(at, connection, segment)
+        message = message_of(at, connection.sending)
         slot.message = connection.sending
         slot.size = min(message.left, connection.payload)
         slot.received = False
@@ -120,15 +109,15 @@ def next_packet(at, number):
             packet.flags |= FINAL
             connection.sending = message.next
     else:
-        remove(connection, slots, segment)
+        remove(at, connection, segment)
         connection.urgent = False
-        slot = slots[slot_of(connection, segment)]
-        messages[slot.message].resent += slot.size
-    append_out(connection, slots, segment)
+        slot = slot_of(at, connection, segment)
+        message_of(at, slot.message).resent += slot.size
+    append_out(at, connection, segment)
     packet.number, packet.order = segment, slot.order
     packet.message, packet.size = slot.message, slot.size + connection.header
-    packet.left = messages[slot.message].left
-    if messages[slot.message].end == segment + 1:
+    packet.left = message_of(at, slot.message).left
+    if message_of(at, slot.message).end == segment + 1:
         packet.flags |= LAST
     if not may_send(at, number):
         packet.flags |= PUSH
@@ -140,7 +129,7 @@ def next_packet(at, number):
 
 @inlined
 def _fill_raw(at, connection, packet):
-    message = messages_of(at)[connection.sending]
+    message = message_of(at, connection.sending)
     size = min(message.left, connection.payload)
     message.left -= size
     packet.message, packet.size, packet.left = connection.sending, size + connection.header, message.left
@@ -150,47 +139,47 @@ def _fill_raw(at, connection, packet):
 
 
 @inlined
-def append_out(connection, slots, segment):
+def append_out(at, connection, segment):
     """Append a segment to those under way, in the order of sending."""
-    slot = slots[slot_of(connection, segment)]
+    slot = slot_of(at, connection, segment)
     slot.state, slot.order = OUT, connection.order
     slot.previous, slot.next = connection.latest, NONE
     if connection.latest == NONE:
         connection.oldest = segment
     else:
-        slots[slot_of(connection, connection.latest)].next = segment
+        slot_of(at, connection, connection.latest).next = segment
     connection.latest = segment
     connection.order += 1
     connection.under_way += 1
 
 
 @inlined
-def append_lost(connection, slots, segment):
+def append_lost(at, connection, segment):
     """Append a segment to those to send again."""
-    slot = slots[slot_of(connection, segment)]
+    slot = slot_of(at, connection, segment)
     slot.state = LOST
     slot.previous, slot.next = connection.lost_last, NONE
     if connection.lost_last == NONE:
         connection.lost_first = segment
     else:
-        slots[slot_of(connection, connection.lost_last)].next = segment
+        slot_of(at, connection, connection.lost_last).next = segment
     connection.lost_last = segment
 
 
 @inlined
-def remove(connection, slots, segment):
+def remove(at, connection, segment):
     """Remove a segment from its list."""
-    slot = slots[slot_of(connection, segment)]
+    slot = slot_of(at, connection, segment)
     before, after = slot.previous, slot.next
     is_out = slot.state == OUT
     if before != NONE:
-        slots[slot_of(connection, before)].next = after
+        slot_of(at, connection, before).next = after
     elif is_out:
         connection.oldest = after
     else:
         connection.lost_first = after
     if after != NONE:
-        slots[slot_of(connection, after)].previous = before
+        slot_of(at, connection, after).previous = before
     elif is_out:
         connection.latest = before
     else:

@@ -1,6 +1,7 @@
 """Access of compiled code to the arrays: each function gets `at`, the address of the table of their addresses.
 
-That is a number: an array as argument would have its references counted at each call.
+That is a number: an array as argument would have its references counted at each call. Records are found without
+Python's negative indices, which every access would otherwise allow for.
 """
 
 from __future__ import annotations
@@ -16,13 +17,8 @@ from dlion_sim.simulation.progressive_filling import pointer
 inlined = njit(forceinline=True)
 """Without a cache, as callers would not be recompiled after a change."""
 _PLACE = {name: place for place, name in enumerate(ARRAYS)}
+_TABLE = len(ARRAYS), 2
 _PATHS = _PLACE["paths"]
-_ADDRESSES = len(ARRAYS), 2
-
-
-@inlined
-def _table(at):
-    return carray(pointer(at), _ADDRESSES, np.int64)
 
 
 def _view(name: str) -> Any:
@@ -30,26 +26,34 @@ def _view(name: str) -> Any:
 
     @inlined
     def view(at):
-        table = _table(at)
+        table = carray(pointer(at), _TABLE, np.int64)
         return carray(pointer(table[place, 0]), table[place, 1], dtype)
 
     return view
 
 
-state_of = _view("state")
-ports_of = _view("ports")
-queues_of = _view("queues")
-switches_of = _view("switches")
-pipes_of = _view("pipes")
-connections_of = _view("connections")
-messages_of = _view("messages")
-slots_of = _view("slots")
-packets_of = _view("packets")
+def _record(name: str) -> Any:
+    records = _view(name)
+
+    @inlined
+    def record(at, number):
+        return records(at)[np.uint64(number)]
+
+    return record
+
+
+port_of = _record("ports")
+queue_of = _record("queues")
+switch_of = _record("switches")
+pipe_of = _record("pipes")
+connection_of = _record("connections")
+message_of = _record("messages")
+packet_of = _record("packets")
+entry_of = _record("heap")
+command_of = _record("commands")
+sender_of = _record("senders")
+receiver_of = _record("receivers")
 heap_of = _view("heap")
-notes_of = _view("notes")
-commands_of = _view("commands")
-senders_of = _view("senders")
-receivers_of = _view("receivers")
 known_of = _view("known")
 there_of = _view("there")
 mapped_of = _view("mapped")
@@ -62,25 +66,33 @@ sizes_of = _view("sizes")
 arrived_of = _view("arrived")
 missing_of = _view("missing")
 allowed_of = _view("allowed")
+_state, _slot, _note = _record("state"), _record("slots"), _record("notes")
 
 
 @inlined
-def paths_of(at):
-    """Paths, a row each: its ports, then NONE."""
-    table = _table(at)
-    return carray(pointer(table[_PATHS, 0]), (table[_PATHS, 1], LONGEST_PATH + 1), np.int32)
+def state_of(at):
+    """What there is once."""
+    return _state(at, 0)
 
 
 @inlined
-def slot_of(connection, segment):
+def port_on(at, path, hop):
+    """The port at a hop of a path, or NONE after the last."""
+    table = carray(pointer(at), _TABLE, np.int64)
+    paths = carray(pointer(table[_PATHS, 0]), (table[_PATHS, 1], LONGEST_PATH + 1), np.int32)
+    return paths[np.uint64(path), np.uint64(hop)]
+
+
+@inlined
+def slot_of(at, connection, segment):
     """The slot of a segment."""
-    return connection.slots + (segment & (connection.room - 1))
+    return _slot(at, connection.slots + (segment & (connection.room - 1)))
 
 
 @inlined
 def note(at, what, message):
     """Add a note of an event of a message or connection."""
-    state = state_of(at)[0]
-    noted = notes_of(at)[state.noted]
+    state = state_of(at)
+    noted = _note(at, state.noted)
     noted.time, noted.what, noted.message = state.now, what, message
     state.noted += 1
