@@ -170,3 +170,11 @@ def test_pages_and_the_collection_have_all_results(tmp_path):
     assert "E2" not in collection
     assert "numbers" not in collection
     assert "A \\| test" in collection
+
+
+def test_a_run_without_evaluations_has_no_accuracy(tmp_path):
+    made = runs(tmp_path, {"baseline": [()], "dlion": flat(0.6)})
+    write_experiment("E1", Experiment(**UNSURE, target=0.5), made, tmp_path / "E1", "dlion reproduce E1")
+    each = pd.read_csv(tmp_path / "E1" / "runs.csv").set_index("system")
+    assert each["accuracy (%)"].isna().to_dict() == {"baseline": True, "dlion": False}
+    assert each["time to 50 % (s)"].to_dict() == pytest.approx({"baseline": math.nan, "dlion": 10}, nan_ok=True)
