@@ -14,7 +14,10 @@ _LEAST, _LEAST_PACKETS = 64, 1024
 
 
 class Memory:
-    """Arrays of records by name, each with a number of used records; `at` is the argument of compiled functions."""
+    """Arrays of records by name, each with a number of used records.
+
+    `at` is the argument of compiled functions, until an array grows.
+    """
 
     def __init__(self) -> None:
         self._arrays = {name: _array(name, 0) for name in ARRAYS}

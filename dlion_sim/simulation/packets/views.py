@@ -17,8 +17,14 @@ from dlion_sim.simulation.progressive_filling import pointer
 inlined = njit(forceinline=True)
 """Without a cache, as callers would not be recompiled after a change."""
 _PLACE = {name: place for place, name in enumerate(ARRAYS)}
-_TABLE = len(ARRAYS), 2
+_SHAPE = len(ARRAYS), 2
 _PATHS = _PLACE["paths"]
+
+
+@inlined
+def _table(at):
+    """Address and length of each array."""
+    return carray(pointer(at), _SHAPE, np.int64)
 
 
 def _view(name: str) -> Any:
@@ -26,7 +32,7 @@ def _view(name: str) -> Any:
 
     @inlined
     def view(at):
-        table = carray(pointer(at), _TABLE, np.int64)
+        table = _table(at)
         return carray(pointer(table[place, 0]), table[place, 1], dtype)
 
     return view
@@ -71,14 +77,14 @@ _state, _slot, _note = _record("state"), _record("slots"), _record("notes")
 
 @inlined
 def state_of(at):
-    """What there is once."""
+    """The record of the whole network."""
     return _state(at, 0)
 
 
 @inlined
 def port_on(at, path, hop):
     """The port at a hop of a path, or NONE after the last."""
-    table = carray(pointer(at), _TABLE, np.int64)
+    table = _table(at)
     paths = carray(pointer(table[_PATHS, 0]), (table[_PATHS, 1], LONGEST_PATH + 1), np.int32)
     return paths[np.uint64(path), np.uint64(hop)]
 
