@@ -52,20 +52,10 @@ def test_pages_are_rewritten_without_further_runs(capsys, monkeypatch, here):
     assert "E1/README.md" in (collected := (here / "reproduction/README.md").read_text())
     assert "A's figure 3" in collected
 
-    assert "Stand-in" not in page
     (here / "reproduction/E1/README.md").unlink()
     assert dlion(monkeypatch, "reproduce", "E1") == 0
     assert "4 runs: 4 done" in capsys.readouterr().out
     assert (here / "reproduction/E1/README.md").read_text() == page
-
-
-def test_a_page_says_that_cipher_has_a_stand_in(monkeypatch, here):
-    cost = {"cipher": {"parameters": 1248896, "flops": "102 MFLOP"}}
-    axes = {"system": ["baseline", "ako"], "seed": [0, 1], "workload.cost_as": cost}
-    write_sweep(here, axes=axes).rename(here / "E1.yaml")
-    assert dlion(monkeypatch, "reproduce", "E1", "--short", "-q") == 0
-    page = (here / "reproduction/E1-short/README.md").read_text()
-    assert "**Stand-in**: A small network" in page
 
 
 def test_a_table_without_runs_is_computed_and_stands_beside_experiments(capsys, monkeypatch, here):

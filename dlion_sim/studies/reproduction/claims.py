@@ -101,6 +101,8 @@ class Experiment(Model):
     """The certainty that its settings and numbers are the paper's."""
     differs: str = ""
     """Differences from the paper, and reasons."""
+    stand_in: str = ""
+    """What is known to differ with the paper's model, if a small network has its place."""
     target: Annotated[float, Field(gt=0, le=1)] | None = None
     """The target accuracy. By default the best that half of the runs reached."""
     figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "trade_off"] = "accuracy"

@@ -31,11 +31,6 @@ from dlion_sim.studies.reproduction.verdicts import Verdict, by_regime, judged
 _TABLE = "table.csv"
 _RUNS = "runs.csv"
 _FIGURE = "figure"
-_STAND_IN = (
-    "**Stand-in**: A small network learns smaller images, and Cipher's time and bytes are charged. With Cipher itself, "
-    "distances in Hetero SYS A are two to six times as large, and Ako with eight partitions ends ahead of DLion with "
-    "weights by ratio, in SYS B after 600 s and in SYS A after 1,500 s."
-)
 
 
 def write_experiment(
@@ -69,9 +64,9 @@ def write_experiment(
         f"**The paper**: {experiment.paper}",
         f"**How sure that is**: {experiment.sure}",
         *([f"**Different here**: {experiment.differs}"] if experiment.differs else []),
-        *([_STAND_IN] if any(run.point.get("workload.cost_as") == "cipher" for run in runs) else []),
+        *([f"**Stand-in**: {experiment.stand_in}"] if experiment.stand_in else []),
         f"![{experiment.title}]({_FIGURE}.png)",
-        markdown(table),
+        markdown(table if "scenario" in varying(groups) else table.drop(columns="scenario")),
         "± are 95 % t-intervals over seeds; time: virtual seconds until the accuracy is "
         f"{percent(target)}, of seeds that got there in the brackets; p: paired t-test of the accuracy against the "
         "first row of the same environment, Holm-corrected.",
@@ -122,9 +117,10 @@ def _with_short_names(groups: Sequence[Group]) -> list[Group]:
 
 
 def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
-    """A row for each group: labels, then results as text."""
+    """A row for each group: labels, the scenario among them also where all have the same one, then results as text."""
     traffic = traffic_of(run for group in groups for run in group.runs)
-    labels_of = _columns([*varying(groups), "system"])
+    labels = varying(groups)
+    labels_of = _columns([*({"scenario"} - {*labels}), *labels, "system"])
     rows = []
     for group, row in zip(groups, comparison(groups, target).to_dict("records"), strict=True):
         half = row["final_high"] - row["final"]

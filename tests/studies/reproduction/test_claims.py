@@ -42,6 +42,12 @@ def test_every_point_has_three_seeds_and_is_valid(name):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_stand_in_is_named_where_ciphers_cost_is_charged(name):
+    costs = {point.labels.get("workload.cost_as") for point in points_of(name, short=False)}
+    assert ("Cipher's time and bytes are charged" in EXPERIMENTS[name].stand_in) == ("cipher" in costs)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_short_form_is_valid(name):
     whole, short = points_of(name, short=False), points_of(name, short=True)
     assert len(whole) == 3 * len(short)

@@ -134,6 +134,7 @@ def test_pages_and_the_collection_have_all_results(tmp_path):
         repeats="figure 4",
         paper="twice",
         sure="not at all",
+        stand_in="A table of numbers.",
         target=0.5,
         claims=[BETTER, SOONER],
         found="So it is.",
@@ -146,6 +147,7 @@ def test_pages_and_the_collection_have_all_results(tmp_path):
         "# E1: A | test",
         "twice",
         "figure 4",
+        "**Stand-in**: A table of numbers.",
         "DLion is better",
         "30.",
         "| > 30",
@@ -156,6 +158,8 @@ def test_pages_and_the_collection_have_all_results(tmp_path):
         assert told in page, told
     table = (tmp_path / "results" / "E1" / "table.csv").read_text().splitlines()
     assert "LAN bytes,LAN bytes to 50 %" in table[0]
+    assert table[0].startswith("scenario,system")
+    assert "| scenario" not in page
     names = {file.name for file in (tmp_path / "results" / "E1").iterdir()}
     assert names == {"README.md", "table.csv", "runs.csv", "verdicts.csv", "figure.png", "figure.svg"}
     each = pd.read_csv(tmp_path / "results" / "E1" / "runs.csv")
