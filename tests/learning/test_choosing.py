@@ -36,7 +36,7 @@ def test_where_no_layer_suits_them_they_are_pytorchs(layers, caplog):
 
 def without_numba(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
-    for module in ("pooling", "kernels", "winograd"):
+    for module in ("pooling", "kernels", "winograd", "depthwise"):
         monkeypatch.delitem(sys.modules, f"dlion_sim.learning.layers.{module}", raising=False)
 
 

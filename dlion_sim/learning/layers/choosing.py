@@ -33,6 +33,7 @@ def _replace(layers: nn.Sequential) -> None:
     """Replace successive layers by faster ones for a CPU."""
     # Only here, as numba or LLVM may fail already when they are imported.
     from dlion_sim.learning.layers.dense import OneDnnLinear
+    from dlion_sim.learning.layers.depthwise import DepthwiseConv2d
     from dlion_sim.learning.layers.pooling import RectifiedMaxPool2d
     from dlion_sim.learning.layers.winograd import WinogradConv2d
 
@@ -45,6 +46,8 @@ def _replace(layers: nn.Sequential) -> None:
             layers[place] = WinogradConv2d(layer, rectifies)
             if rectifies:
                 layers[place + 1] = nn.Identity()
+        elif DepthwiseConv2d.replaces(layer):
+            layers[place] = DepthwiseConv2d(layer)
         elif OneDnnLinear.replaces(layer):
             layers[place] = OneDnnLinear(layer)
 
