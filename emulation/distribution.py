@@ -122,6 +122,11 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (heading, ["---"] * len(heading), *rows)]
 
 
-TITLES = {"neighbours": "neighbouring simulations", "again": "emulated again", "packets": "simulated by packets"}
+TITLES = {
+    "neighbours": "neighbouring simulations",
+    "again": "emulated again",
+    "packets": "simulated by packets",
+    "acknowledgements": "simulated with counted acknowledgements",
+}
 """Of further comparisons."""
 _LATE = Figure("late", 0.01, "{:.1%}")

@@ -34,6 +34,8 @@ Further = Callable[[Scenario, Path, Callable[[], bool]], Verdict]
 
 Raises InputError where it cannot be run so, or was interrupted.
 """
+ACKNOWLEDGEMENTS = 0.585
+"""For each full frame, counted in the namespaces of an emulated run."""
 NEIGHBOURS = 4
 OFF = 0.01
 """Of a bandwidth, at most."""
@@ -65,7 +67,20 @@ def by_packets(scenario: Scenario, folder: Path, interrupted: Callable[[], bool]
     return compare(_simulated(alike, folder / "packets", interrupted), real).verdict
 
 
-FURTHER: Mapping[str, Further] = {"neighbours": neighbours, "again": emulated_again, "packets": by_packets}
+def as_acknowledged(scenario: Scenario, folder: Path, interrupted: Callable[[], bool]) -> Verdict:
+    """How far the emulation is from a simulation by flows with as many acknowledgements as were counted."""
+    written = yaml.safe_load(dump(scenario))
+    written["network"]["model"] = {"kind": "flows", "acknowledgements": ACKNOWLEDGEMENTS}
+    alike = from_data(written)
+    return compare(_simulated(alike, folder / "acknowledged", interrupted), Run.open(folder / EMULATED)).verdict
+
+
+FURTHER: Mapping[str, Further] = {
+    "neighbours": neighbours,
+    "again": emulated_again,
+    "packets": by_packets,
+    "acknowledgements": as_acknowledged,
+}
 
 
 def neighbour_of(scenario: Scenario, number: int) -> Scenario:

@@ -58,6 +58,9 @@ class Flows(Model):
     """Flow level: messages are flows that share links max-min fairly, without queues."""
 
     kind: Literal["flows"] = "flows"
+    acknowledgements: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Acknowledgements for each full frame, in the opposite direction. The default is RFC 1122's; not with LV08, which
+    has its own."""
 
 
 class Packets(Model):
@@ -113,4 +116,7 @@ class Network(Model):
     def _has_one_tcp(self) -> Self:
         if isinstance(self.model, Packets) and not isinstance(self.tcp, NoTcp):
             raise RuleError(f"{self.tcp.kind} is a model for flows", allowed="none, with model: packets", at=("tcp",))
+        if isinstance(self.tcp, Lv08) and self.model != Flows():
+            at = ("model", "acknowledgements")
+            raise RuleError("does not go with lv08, which has its own", allowed="0.5, its default", at=at)
         return self

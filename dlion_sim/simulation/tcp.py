@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import assert_never
 
-from dlion_sim.scenario import Lv08, Network, NoTcp, Windows
+from dlion_sim.scenario import Flows, Lv08, Network, NoTcp, Windows
 from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import Routing
@@ -46,9 +46,13 @@ class Framing:
     acknowledgements: float
     """Bytes in the reverse direction for each byte on a link."""
 
+    @classmethod
+    def of_segments(cls, acknowledgements: float = 0.5) -> Framing:
+        """TCP's with full segments, so many `acknowledgements` for each: by default one for two (RFC 1122)."""
+        return cls(_FRAME / _SEGMENT, _ACKNOWLEDGEMENT / _FRAME * acknowledgements)
 
-TCP = Framing(_FRAME / _SEGMENT, _ACKNOWLEDGEMENT / (2 * _FRAME))
-"""Full segments, and an acknowledgement for every second one (RFC 1122)."""
+
+TCP = Framing.of_segments()
 
 
 @dataclass(frozen=True)
@@ -78,15 +82,16 @@ class TcpModel:
 
     @classmethod
     def of(cls, network: Network) -> TcpModel:
+        framing = Framing.of_segments(network.model.acknowledgements) if isinstance(network.model, Flows) else TCP
         match tcp := network.tcp:
             case NoTcp():
-                return IDEAL
+                return cls(framing)
             case Lv08():
                 framing = Framing(1 / tcp.bandwidth_factor, _LV08_CROSS_TRAFFIC)
                 return cls(framing, tcp.latency_factor, tcp.window, tcp.sharing_size)
             case Windows():
                 slow_start = SlowStart(tcp.initial_window * float(_FRAME), tcp.idle_restart)
-                return cls(window=tcp.receive_window * TCP.data, slow_start=slow_start)
+                return cls(framing, window=tcp.receive_window * framing.data, slow_start=slow_start)
             case _:
                 assert_never(tcp)
 

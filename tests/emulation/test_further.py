@@ -8,7 +8,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.scenario import Packets, Reliable
 from dlion_sim.simulation import simulate
 from dlion_sim.studies.validation import EMULATED, SIMULATED
-from emulation.further import OFF, by_packets, neighbour_of, neighbours, with_queues
+from emulation.further import ACKNOWLEDGEMENTS, OFF, as_acknowledged, by_packets, neighbour_of, neighbours, with_queues
 from tests.simulation.scenarios import digits
 
 
@@ -50,6 +50,14 @@ def test_a_simulation_by_packets_is_compared_with_the_emulation(tmp_path):
     found = by_packets(scenario, tmp_path, never)
     assert max(found.values()) == 0
     assert by_packets(scenario, tmp_path, never) == found
+
+
+def test_a_simulation_with_as_many_acknowledgements_is_compared_with_the_emulation(tmp_path):
+    links = ("duration=3 s", "system=baseline", "cluster.wan.bandwidth=5 Mbps")
+    emulated(digits(*links, f"network.model={{kind: flows, acknowledgements: {ACKNOWLEDGEMENTS}}}"), tmp_path)
+    assert max(as_acknowledged(digits(*links), tmp_path, never).values()) == 0
+    emulated(digits(*links), tmp_path / "default")
+    assert 0 < as_acknowledged(digits(*links), tmp_path / "default", never)["iteration_median"] < 0.01
 
 
 def test_neighbours_have_all_bandwidths_a_little_off_and_nothing_else():

@@ -92,6 +92,12 @@ INVALID = [
         ["connections share", "false, with fair"],
     ),
     ("network.model={kind: packets, delays: nowhere}", "network.model.delays", ["'nowhere' is unknown", "'receivers'"]),
+    ("network.model={kind: flows, acknowledgements: 1.5}", "network.model.acknowledgements", ["1 or less, not 1.5"]),
+    (
+        "network={model: {kind: flows, acknowledgements: 0.6}, tcp: lv08}",
+        "network.model.acknowledgements",
+        ["does not go with lv08", "0.5, its default"],
+    ),
     ("network={model: packets, tcp: lv08}", "network.tcp", ["lv08 is a model for flows", "none, with model: packets"]),
     (
         f"{LAN}={{fabric: {{leaves: 4, spines: 2}}}}",

@@ -9,7 +9,7 @@ import torch
 
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Contribution, Message, Weights
-from dlion_sim.scenario import from_data
+from dlion_sim.scenario import Flows, Network, from_data
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Routing
@@ -190,16 +190,18 @@ def test_true_bandwidths_are_those_of_a_flow_alone_and_of_all_together():
     assert on_links == [pytest.approx(rates, rel=1e-3) for rates in expected]
 
 
-def test_acknowledgements_load_the_return_route():
-    """Whoever receives ten times what it can send loses a fifth of that to acknowledgements."""
+@pytest.mark.parametrize(("for_each_frame", "kept"), [(0, 1), (0.5, 0.78), (1, 0.57)])
+def test_acknowledgements_load_the_return_route(for_each_frame, kept):
+    """Whoever receives ten times what it can send loses a fifth of that to one acknowledgement for two frames."""
     workers = [{"nic": {"up": "8 Mbps", "down": "80 Mbps"}}, {"nic": "80 Mbps"}]
-    world, message = World({"clouds": [{"name": "a", "workers": workers}]}), weights(0)
+    tcp = TcpModel.of(Network(model=Flows(acknowledgements=for_each_frame)))
+    world, message = World({"clouds": [{"name": "a", "workers": workers}]}, tcp), weights(0)
     world.transport.send(1, message)
     world.transport.send(0, weights(1, entries=20 * 250_000))  # for longer than the other
     finish(world.event_queue)
-    back = TCP.acknowledgements
+    back = for_each_frame * 66 / 1514
     rate, _ = np.linalg.solve([[1, back], [back, 1]], [1e6, 1e7])
-    assert rate == pytest.approx(0.78e6, rel=0.01)
+    assert rate == pytest.approx(kept * 1e6, rel=0.01)
     assert world.sent[0][3] == pytest.approx(on_the_wire(message) / rate, rel=2e-3)
 
 
