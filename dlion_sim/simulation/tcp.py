@@ -47,12 +47,12 @@ class Framing:
     """Bytes in the reverse direction for each byte on a link."""
 
     @classmethod
-    def of_segments(cls, acknowledgements: float = 0.5) -> Framing:
-        """TCP's with full segments, so many `acknowledgements` for each: by default one for two (RFC 1122)."""
+    def of_segments(cls, acknowledgements: float) -> Framing:
+        """TCP's, with full segments and so many acknowledgements for each."""
         return cls(_FRAME / _SEGMENT, _ACKNOWLEDGEMENT / _FRAME * acknowledgements)
 
 
-TCP = Framing.of_segments()
+TCP = Framing.of_segments(Flows().acknowledgements)
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class TcpModel:
             case NoTcp():
                 return cls(framing)
             case Lv08():
-                framing = Framing(1 / tcp.bandwidth_factor, _LV08_CROSS_TRAFFIC)
-                return cls(framing, tcp.latency_factor, tcp.window, tcp.sharing_size)
+                fitted = Framing(1 / tcp.bandwidth_factor, _LV08_CROSS_TRAFFIC)
+                return cls(fitted, tcp.latency_factor, tcp.window, tcp.sharing_size)
             case Windows():
                 slow_start = SlowStart(tcp.initial_window * float(_FRAME), tcp.idle_restart)
                 return cls(framing, window=tcp.receive_window * framing.data, slow_start=slow_start)

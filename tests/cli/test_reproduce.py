@@ -52,6 +52,7 @@ def test_pages_are_rewritten_without_further_runs(capsys, monkeypatch, here):
     assert "E1/README.md" in (collected := (here / "reproduction/README.md").read_text())
     assert "A's figure 3" in collected
 
+    assert "Stand-in" not in page
     (here / "reproduction/E1/README.md").unlink()
     assert dlion(monkeypatch, "reproduce", "E1") == 0
     assert "4 runs: 4 done" in capsys.readouterr().out

@@ -9,6 +9,7 @@ from torch import nn
 from dlion_sim.learning import build
 from dlion_sim.learning.layers import depthwise, with_kernels
 from dlion_sim.learning.layers.depthwise import DepthwiseConv2d
+from tests.learning.convolutions import normal, outputs_and_gradients
 
 pytestmark = pytest.mark.usefixtures("single_threaded")
 
@@ -16,22 +17,10 @@ TOLERANCE = 1e-6
 """Of norms, for float32 against float64."""
 
 
-def normal(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
 def convolution(channels, stride):
     layer = nn.Conv2d(channels, channels, 3, stride, padding=1, groups=channels, bias=False)
     layer.weight.data = normal(*layer.weight.shape, seed=2)
     return layer
-
-
-def outputs_and_gradients(layer, images):
-    """The outputs, and the gradients of their product with some numbers by images and weights."""
-    images = images.clone().requires_grad_()
-    outputs = layer(images)
-    factors = normal(*outputs.shape, seed=1).to(outputs.dtype)
-    return outputs.detach(), *torch.autograd.grad(outputs, [images, layer.weight], factors)
 
 
 sizes = st.integers(1, 9)

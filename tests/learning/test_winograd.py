@@ -8,6 +8,7 @@ from torch import nn
 
 from dlion_sim.learning.layers import kernels
 from dlion_sim.learning.layers.winograd import WinogradConv2d
+from tests.learning.convolutions import normal, outputs_and_gradients
 
 pytestmark = pytest.mark.usefixtures("single_threaded")
 
@@ -20,23 +21,11 @@ def _also_where_it_does_not_pay(monkeypatch):
     monkeypatch.setattr(kernels, "pay", lambda *_: True)
 
 
-def normal(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
 def convolution(channels, filters, bias=True):
     layer = nn.Conv2d(channels, filters, 3, padding=1, bias=bias)
     for seed, parameter in enumerate(layer.parameters()):
         parameter.data = normal(*parameter.shape, seed=seed)
     return layer
-
-
-def outputs_and_gradients(layer, images):
-    """The outputs, and the gradients of their product with some numbers by images, weights and bias."""
-    images = images.clone().requires_grad_()
-    outputs = layer(images)
-    factors = normal(*outputs.shape, seed=1).to(outputs.dtype)
-    return outputs.detach(), *torch.autograd.grad(outputs, [images, *layer.parameters()], factors)
 
 
 widths = st.sampled_from([kernels.CHANNELS, 2 * kernels.CHANNELS, 3 * kernels.CHANNELS])
