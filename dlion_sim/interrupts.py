@@ -1,4 +1,4 @@
-"""Ending a run in good order on Ctrl-C or a request to terminate."""
+"""Ending a run gracefully on Ctrl-C or a request to terminate."""
 
 from __future__ import annotations
 

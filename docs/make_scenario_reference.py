@@ -75,7 +75,8 @@ SYSTEM = """# System
 
 A name, or a mapping of `name` and those of `batching`, `exchange`, `synchronization`, `knowledge_transfer` and
 `topology` to replace. Choices are listed in this order, without the usual ones: `fixed` batches, no knowledge transfer,
-`all_to_all`.
+`all_to_all`. `asynchronous` adds no waiting to an exchange's own: ring all-reduce, PowerSGD and FedAvg are synchronous
+by their exchange.
 """
 PAGES: dict[str, tuple[str, str]] = {
     "workload": (

@@ -81,8 +81,8 @@ def _distributed(table: pd.DataFrame) -> list[list[str]]:
 
 
 def _within(table: pd.DataFrame, name: str = "") -> list[str]:
-    """How many figures are within their marks, of simulations or of a further comparison."""
-    cells = [f"{TITLES[name]}, within the mark" if name else "within the mark"]
+    """How many figures are within their tolerances, of simulations or of a further comparison."""
+    cells = [f"{TITLES[name]}, within tolerance" if name else "within tolerance"]
     for figure, column in zip(FIGURES.values(), of_further(name) if name else FIGURES, strict=True):
         known = table[column].dropna()
         cells.append(f"{(known <= figure.mark).sum()} of {len(known)} within {figure.text(figure.mark)}")

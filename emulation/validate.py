@@ -73,7 +73,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def scenarios_in(folder: Path) -> Mapping[str, Scenario]:
     """By the names of their files.
 
-    Raises InputError where there are none, or one is not valid or of another metric: the table's marks are of accuracy.
+    Raises InputError where there are none, or one is not valid or of another metric: tolerances are of accuracy.
     """
     files = sorted(folder.glob("*.yaml"))
     if not files:

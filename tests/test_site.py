@@ -57,7 +57,7 @@ def test_the_diagram_has_the_names_of_its_source(site):
 def test_bars_in_tables_are_escaped(site):
     start = (site / "index.html").read_text()
     assert "<code>--device auto|cpu|cuda</code>" in start
-    assert "<code>dlion export RUNS... --to csv|tensorboard|trace</code></td>" in start
+    assert "<code>dlion export RUNS... -o DIR --to csv|tensorboard|trace</code></td>" in start
 
 
 def test_the_python_api_is_shown(site):

@@ -95,8 +95,8 @@ class Replica:
         """Whether steps depend on earlier gradients."""
         return self._rule.remembers
 
-    def movement(self, gradient: Tensor) -> Tensor:
-        """How the parameters would move [P] by an optimizer step with that gradient, which counts as taken."""
+    def step_of(self, gradient: Tensor) -> Tensor:
+        """The optimizer's step [P] by a gradient, which its state counts as taken; the parameters stay."""
         state, rate = self._writable(), self.learning_rate
         self._steps += 1
         before = state.parameters.clone()
@@ -105,9 +105,9 @@ class Replica:
         state.parameters.copy_(before)
         return moved
 
-    def move(self, movement: Tensor) -> None:
-        """Add a movement [P] to the parameters."""
-        self._writable().parameters.add_(movement)
+    def add(self, step: Tensor) -> None:
+        """Add a step [P] to the parameters."""
+        self._writable().parameters.add_(step)
 
     def merge(self, other: Tensor, share: float) -> None:
         """Move towards the parameters `other` [P]: w <- w - share * (w - other), exact at shares 0 and 1."""

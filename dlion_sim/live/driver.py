@@ -141,7 +141,7 @@ class Driver:
         self._finish("interrupted", "interrupt")
 
     def leave(self) -> None:
-        """Leave the run in good order, if there is time before the machine is preempted; the others continue."""
+        """Leave the run gracefully, if there is time before the machine is preempted; the others continue."""
         if self._began is None:
             self.interrupt()
             return

@@ -16,7 +16,7 @@ from dlion_sim.live.identity import Identity
 from dlion_sim.scenario import Scenario
 
 LEFT = "left"
-"""What ends the run of a node that leaves in good order, and its output then."""
+"""What ends the run of a node that leaves gracefully, and its output then."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class NodeConfig(MeshConfig):
     begun: Callable[[], None] = lambda: None
     """Called when all begin."""
     left: Callable[[], None] = lambda: None
-    """Called when it has left in good order."""
+    """Called when it has left gracefully."""
     told: Callable[[], float] | None = None
     """Waits until the node is to join, and returns when the run began, by `time.monotonic`."""
 

@@ -43,7 +43,7 @@ class RunNodes(Nodes):
         self._former: list[Process] = []
         """Those that others have replaced."""
         self._left: set[int] = set()
-        """The processes that have left in good order."""
+        """The processes that have left gracefully."""
         self._standing_by: dict[int, Process] = {}
         self._incarnations: dict[int, int] = {}
         """Of the processes that stand by, or else take part."""
@@ -68,7 +68,7 @@ class RunNodes(Nodes):
         self.processes[rank] = process  # from now on another thread may ask it to end
 
     def tell_to_leave(self, rank: int) -> None:
-        """Have a participant leave in good order."""
+        """Have a participant leave gracefully."""
         self.processes[rank].send_signal(signal.SIGTERM)
 
     def kill(self, rank: int) -> bool:

@@ -117,7 +117,7 @@ class Choice:
         return None
 
     def left(self, peer: int) -> str | None:
-        """A peer has left in good order, after all its contributions have arrived; or it is absent when the run begins.
+        """A peer has left gracefully, after all its contributions have arrived; or it is absent when the run begins.
         As `lost`, which it calls by default."""
         return self.lost(peer)
 

@@ -98,7 +98,7 @@ class PeerFound:
 class Leave:
     """The machine stops at `deadline` (seconds since the run's start; None: as soon as the worker has left).
 
-    The worker leaves in good order, which ends with `LeaveCompleted`.
+    The worker leaves gracefully, which ends with `LeaveCompleted`.
     """
 
     deadline: float | None = None
@@ -205,7 +205,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class LeaveCompleted:
-    """The worker has left in good order: all its data has been sent."""
+    """The worker has left gracefully: all its data has been sent."""
 
 
 Action = Profile | Compute | Send | Report | Stop | Abort | Joined | LeaveCompleted

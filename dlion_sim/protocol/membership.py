@@ -2,7 +2,7 @@
 
 There is no coordinator. Two participants that connect exchange a `Hello`. From then on a member sends everything to a
 joining worker, and waits for it as synchronization says, so that their iterations stay close. The joining worker, which
-knows all members, chooses its first iteration (`Begins`). A worker that leaves in good order says so after its last
+knows all members, chooses its first iteration (`Begins`). A worker that leaves gracefully says so after its last
 contribution (`Leaving`).
 """
 
@@ -203,7 +203,7 @@ class Membership:
         self._uncounted.discard(peer)
 
     def left(self, peer: int, contributions: Sequence[Update]) -> None:
-        """A peer leaves in good order: it is not waited for, and its `contributions` still to be applied count."""
+        """A peer leaves gracefully: it is not waited for, and its `contributions` still to be applied count."""
         self.remove(peer)
         self.departed.add(peer)
         if contributions:

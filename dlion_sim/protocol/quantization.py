@@ -12,9 +12,9 @@ from dlion_sim.protocol.messages import MalformedMessageError, Shapes
 
 Float = Literal["fp32", "fp16", "bf16"]
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp4"]
-MovementPrecision = Annotated[
+PseudoGradientPrecision = Annotated[
     Precision,
-    Field(description="Of the movements sent; fp4 is E3M0; it and int8 have a scale for 1,024 values."),
+    Field(description="Of the pseudo-gradients sent; fp4 is E3M0; it and int8 have a scale for 1,024 values."),
 ]
 FLOATS: dict[str, tuple[str, torch.dtype]] = {
     "fp32": ("f4", torch.float32),

@@ -82,8 +82,8 @@ class Packets(Model):
     shared_buffer: bool = False
     """Whether all outgoing links of a switch share one buffer."""
     fair: bool = False
-    """Whether every connection has its own queue at each link, served round-robin with short frames first
-    (fq_codel)."""
+    """Whether every connection has its own queue at each link, served by self-clocked fair queueing, short frames
+    first (much as fq_codel)."""
     priorities: Annotated[int, Field(ge=1, le=8)] = 8
     """Number of priorities at each link."""
     paths: Literal["hash", "spray"] = "hash"

@@ -58,7 +58,7 @@ class Scenario(Model):
     system: SystemSpec
     """The training system."""
     availability: Availability | None = None
-    """Outages of participants and links. Without it, a lost participant ends the run."""
+    """Outages of participants and links, and how participants go on. Without it, nothing fails in a simulation."""
     prices: Prices | None = None
     """Prices of machines and traffic, for the cost in the summary."""
     modules: str | None = None

@@ -109,7 +109,7 @@ class Churn:
         )
 
     def left(self, number: int) -> None:
-        """A participant has left in good order: its process ends."""
+        """A participant has left gracefully: its process ends."""
         self._event_queue.after(0.0, partial(self._leave, number, self.incarnations[number]))
 
     def _at(self, time: float, call: Call) -> None:

@@ -35,12 +35,12 @@ def test_median_95th_percentile_and_worst_are_those_of_the_figures():
     assert found["accuracy_at_worst"].tolist() == pytest.approx([3, 4.8, 5])
 
 
-def test_the_markdown_shows_all_rows_and_how_many_are_within_the_marks():
+def test_the_markdown_shows_all_rows_and_how_many_are_within_tolerances():
     lines = markdown(table(*KNOWN)).splitlines()
     assert cells(lines[2]) == ["`s0`", "3", "1.0%", "0.0%", "2.0%", "0.5", "0.1", "1.0", "0.1%"]
     assert len({line.count("|") for line in lines[:7]}) == 1
     within = cells(lines[-1])
-    assert within[0] == "within the mark"
+    assert within[0] == "within tolerance"
     assert within[1] == "5 of 5 within 5.0%"
     assert within[-1] == "2 of 5 within 2.0"
 
@@ -75,10 +75,10 @@ def test_what_is_beyond_its_mark_stands_beside_another_emulation_and_packets():
     assert [row[:2] for row in over[-6:]] == [
         ["emulated again, median", "6.0%"],
         ["emulated again, 95th percentile", "11.4%"],
-        ["emulated again, within the mark", "1 of 2 within 5.0%"],
+        ["emulated again, within tolerance", "1 of 2 within 5.0%"],
         ["simulated by packets, median", "3.0%"],
         ["simulated by packets, 95th percentile", "3.0%"],
-        ["simulated by packets, within the mark", "1 of 1 within 5.0%"],
+        ["simulated by packets, within tolerance", "1 of 1 within 5.0%"],
     ]
     assert heading == ["beyond its mark", "", "simulated", "emulated again", "simulated by packets"]
     assert median == ["`s0`", "median iteration", "10.0%", "12.0%", "3.0%"]

@@ -76,13 +76,13 @@ def test_steps_equal_torchs_on_the_module(spec, optimizer_of):
 
 
 @pytest.mark.parametrize(("spec", "_"), [*OPTIMIZERS, CLIPPED])
-def test_a_movement_is_that_of_a_step_which_the_optimizer_remembers(spec, _):
+def test_a_step_that_is_not_applied_counts_for_the_optimizer(spec, _):
     moved, stepped = replica(**spec), replica(**spec)
     for seed in range(4):
         flat, before = gradient(moved.layout.size, seed), moved.snapshot()
-        movement = moved.movement(flat)
+        step = moved.step_of(flat)
         assert torch.equal(moved.parameters, before)
-        moved.move(movement)
+        moved.add(step)
         stepped.step(flat)
         torch.testing.assert_close(moved.parameters, stepped.parameters, rtol=1e-6, atol=1e-6)
     assert moved.state()[0] == stepped.state()[0] == 4

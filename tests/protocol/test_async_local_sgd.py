@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, Started
-from dlion_sim.protocol.exchange.async_local_sgd import Merged, Movement
+from dlion_sim.protocol.exchange.async_local_sgd import Merged, PseudoGradient
 from dlion_sim.protocol.exchange.parameter_server import Pulled
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
@@ -25,7 +25,7 @@ def system(hosts=1, **parameters):
 
 
 class Noting(ParameterServer):
-    """A server that notes movements, and its parameters after each."""
+    """A server that notes pseudo-gradients, and its parameters after each."""
 
     def handle(self, event, now):
         actions = super().handle(event, now)
@@ -51,7 +51,7 @@ def served(spec, count, **keys):
     seed=st.integers(0, 5),
 )
 def test_it_does_what_the_definition_says(count, hosts, period, every, precision, seed):
-    """Given the order in which movements reach each server."""
+    """Given the order in which pseudo-gradients reach each server."""
     outer = {"outer_learning_rate": 0.8, "outer_momentum": 0.6, "momentum_every": every}
     spec = system(hosts, period=period, dynamic=False, precision=precision, **outer)
     workers, servers = served(spec, count, iterations=12)
@@ -59,7 +59,7 @@ def test_it_does_what_the_definition_says(count, hosts, period, every, precision
     n, ends = every or count, np.zeros((count, P))
     atol = 1e-5 if precision == "fp32" else 5e-3
     sent = [[message.body.iteration for message, _ in server.noted] for server in servers]
-    assert sent[0], "movements have arrived"
+    assert sent[0], "pseudo-gradients have arrived"
     assert all(sorted(each) == sorted(sent[0]) for each in sent)
     for server, (begin, end) in zip(servers, by_bytes(P, hosts), strict=True):
         theta, m, last = np.zeros(end - begin), np.zeros(end - begin), []
@@ -83,7 +83,7 @@ def test_it_does_what_the_definition_says(count, hosts, period, every, precision
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
-def test_one_worker_whose_movement_counts_whole_trains_alone(hosts):
+def test_one_worker_whose_pseudo_gradient_counts_whole_trains_alone(hosts):
     workers, servers = served(system(hosts, period=3, outer_learning_rate=1.0, outer_momentum=0.0), 1, iterations=10)
     run(workers, noisy, servers=servers)
     alone = -RATE * sum(noise(0, iteration) for iteration in range(10))
@@ -122,7 +122,7 @@ def test_a_worker_that_has_left_no_longer_holds_others_back():
 
 
 def moved(sender, step=1.0, iteration=1, tensors=None, offset=0):
-    return MessageArrived(Message(sender, Movement(iteration, 8, offset, step), tensors or (torch.ones(P),)))
+    return MessageArrived(Message(sender, PseudoGradient(iteration, 8, offset, step), tensors or (torch.ones(P),)))
 
 
 def answer(server, event):
@@ -131,7 +131,7 @@ def answer(server, event):
 
 
 @pytest.mark.parametrize("step", [0.0, -1.0, float("nan"), float("inf")])
-@pytest.mark.parametrize("body", [lambda step: Movement(0, 8, 0, step), lambda step: Merged(0, 8, fastest=step)])
+@pytest.mark.parametrize("body", [lambda step: PseudoGradient(0, 8, 0, step), lambda step: Merged(0, 8, fastest=step)])
 def test_durations_are_finite_and_positive(step, body):
     with pytest.raises(MalformedMessageError):
         decode(Message(1, body(step), (torch.ones(P),)).encode(), workers=2, parameters=P)
@@ -148,11 +148,11 @@ def test_durations_are_finite_and_positive(step, body):
     ],
     ids=["another iteration", "too few", "another offset", "no duration"],
 )
-def test_a_worker_refuses_what_answers_no_movement(message):
+def test_a_worker_refuses_what_answers_no_pseudo_gradient(message):
     worker = team(system(period=1), 2)[0]
     good = MessageArrived(Message(2, Merged(0, 8, fastest=1.0), (torch.ones(P),)))
     worker.handle(Started(), 0.0)
-    with pytest.raises(MalformedMessageError, match="an answer to no movement"):
+    with pytest.raises(MalformedMessageError, match="an answer to no pseudo-gradient"):
         worker.handle(good, 0.0)
     worker.handle(GradientReady(1.0, torch.ones(P), 1.0), 1.0)
     with pytest.raises(MalformedMessageError):
@@ -160,7 +160,7 @@ def test_a_worker_refuses_what_answers_no_movement(message):
     worker.handle(good, 3.0)
     assert worker.iteration == 1
     assert torch.equal(worker.replica.parameters, torch.ones(P))
-    with pytest.raises(MalformedMessageError, match="an answer to no movement"):
+    with pytest.raises(MalformedMessageError, match="an answer to no pseudo-gradient"):
         worker.handle(good, 4.0)
 
 

@@ -152,7 +152,7 @@ def test_rounds_of_all_abort_after_a_loss_and_names_an_alternative(system, what,
 @pytest.mark.parametrize("name", ["local_sgd", "diloco"])
 @pytest.mark.parametrize("what", [leave, rejoin_after_leaving, newcomer, crash, parted], ids=lambda what: what.__name__)
 def test_in_half_precision_workers_may_leave_but_not_fail(name, what):
-    """A lost worker's last movement may have reached only some, whose parameters would stay different."""
+    """A lost worker's last pseudo-gradient may have reached only some, whose parameters would stay different."""
     system = {"name": name, "exchange": {"period": 3, "precision": "fp16"}}
     for seed in range(2):
         absent = (3,) if what is newcomer else ()
@@ -161,7 +161,7 @@ def test_in_half_precision_workers_may_leave_but_not_fail(name, what):
         world.run()
         if what in (crash, parted):
             assert world.aborts == [
-                "a worker is lost, and its last movement may have reached only some; precision: fp32 can continue"
+                "a lost worker's last pseudo-gradient may have reached only some; precision: fp32 can continue"
             ]
             continue
         ends_well(world)

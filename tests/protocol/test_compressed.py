@@ -49,8 +49,8 @@ def test_top_k_takes_the_largest(gradient):
     assert not indices or gradient[indices].abs().min() >= gradient[rest].abs().max()
 
 
-def test_with_adam_the_largest_of_own_movements_are_sent_and_added_up():
-    """Against torch's Adam at each worker, whose movements are compressed by hand."""
+def test_with_adam_the_largest_of_own_steps_are_sent_and_added_up():
+    """Against torch's Adam at each worker, whose steps are compressed by hand."""
     workers = [TopKExchange(TopKExchange.Parameters(density=0.2), setup(w, optimizer="adam")) for w in range(3)]
     own = [torch.nn.Parameter(torch.zeros(6)) for _ in workers]
     adams = [torch.optim.Adam([each], lr=0.1) for each in own]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, Started
-from dlion_sim.protocol.exchange.async_local_sgd import Movement
+from dlion_sim.protocol.exchange.async_local_sgd import PseudoGradient
 from dlion_sim.protocol.exchange.decoupled_diloco import merged
 from dlion_sim.protocol.exchange.hosted import Answer
 from dlion_sim.protocol.messages import Message
@@ -30,7 +30,7 @@ def noted(workers):
     take, step, deliver = syncer.take, syncer._step, syncer.deliver
 
     def noting_take(message):
-        if isinstance(message.body, Movement):
+        if isinstance(message.body, PseudoGradient):
             published.append(message)
         return take(message)
 
@@ -124,13 +124,13 @@ def test_what_is_learned_before_an_answer_comes_is_dropped_and_counted():
     for step in range(6):
         actions = one.handle(GradientReady(1.0, torch.ones(P), 1.0), step + 1.0)
     assert one.iteration == 5, "it waits for a quorum, but has gone on for `delay` iterations"
-    actions = one.handle(MessageArrived(Message(1, Movement(3, 128, 0, 1.0), (torch.full((P,), 0.4),))), 9.0)
+    actions = one.handle(MessageArrived(Message(1, PseudoGradient(3, 128, 0, 1.0), (torch.full((P,), 0.4),))), 9.0)
     (report,) = [each for each in actions if hasattr(each, "dropped")]
     assert (report.iteration, report.dropped) == (6, 2 * 32)
     torch.testing.assert_close(one.replica.parameters, torch.full((P,), -0.7 * 0.4 * 1.9))
 
 
-def test_movements_have_the_mean_length_and_direction_but_for_embeddings():
+def test_pseudo_gradients_have_the_mean_length_and_direction_but_for_embeddings():
     rng = np.random.default_rng(1)
     moved, weights = [rng.normal(size=6).astype(np.float32) for _ in range(3)], [0.5, 0.3, 0.2]
     plain = np.array([True, True, False, False, False, False])

@@ -19,7 +19,7 @@ from dlion_sim.protocol.events import (
     Send,
     Started,
 )
-from dlion_sim.protocol.exchange.fedavg import Invitation, RoundMovement
+from dlion_sim.protocol.exchange.fedavg import Invitation, RoundPseudoGradient
 from dlion_sim.protocol.membership_messages import Hello, Leaving
 from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
 from dlion_sim.protocol.phases import Phase
@@ -37,7 +37,7 @@ def system(**parameters):
 
 
 class Noting(ParameterServer):
-    """A server that notes each round's cohort, movements, and parameters afterwards."""
+    """A server that notes each round's cohort, pseudo-gradients, and parameters afterwards."""
 
     def handle(self, event, now):
         if not hasattr(self, "rounds"):
@@ -92,7 +92,7 @@ def test_it_does_what_the_definition_says(samples, participation, epochs, precis
 
 
 def test_with_all_workers_and_equal_shards_it_is_local_sgd():
-    """The mean of movements from the same parameters is the movement of the mean."""
+    """The mean of pseudo-gradients from the same parameters is the pseudo-gradient of the mean."""
     workers, server = served(system(participation=1.0), 3, [4 * BATCH] * 3)
     run(workers, noisy, servers=[server], delays=random_delays(1), most=400)
     local = team({"name": "local_sgd", "exchange": {"period": 4}}, 3, batch_size=BATCH, iterations=8)
@@ -137,7 +137,7 @@ def test_resting_workers_share_their_parameters_and_keep_no_moments():
     actions = worker.handle(GradientReady(1.0, torch.ones(P), 1.0), 1.0)
     assert worker.phase is Phase.RESTING
     (sent,) = [action.message for action in actions if isinstance(action, Send)]
-    assert sent.body == RoundMovement(3, BATCH, 0, 1, False)
+    assert sent.body == RoundPseudoGradient(3, BATCH, 0, 1, False)
     other = served(system(), 2, [BATCH, BATCH], optimizer="adam")[0][1]
     assert worker.replica.parameters.data_ptr() == initial
     assert [len(each) for each in worker.replica.state()] == [len(each) for each in other.replica.state()]
@@ -166,7 +166,7 @@ def test_it_refuses_what_no_honest_participant_sends():
 
 def moved(sender, number=0, *, samples=BATCH, value=1.0, size=P, steps=1, is_last=False):
     return MessageArrived(
-        Message(sender, RoundMovement(number, samples, 0, steps, is_last), (torch.full((size,), value),))
+        Message(sender, RoundPseudoGradient(number, samples, 0, steps, is_last), (torch.full((size,), value),))
     )
 
 
@@ -224,7 +224,7 @@ def test_a_worker_that_has_done_all_its_iterations_and_was_lost_does_not_hold_up
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_worker_that_left_after_its_last_movement_is_invited_when_it_is_back(seed):
+def test_a_worker_that_left_after_its_last_pseudo_gradient_is_invited_when_it_is_back(seed):
     world = World(system(participation=1.0, epochs=0.05), 3, world_noise, iterations=3, on_loss="go_on", seed=seed)
     world.happen(1.5, world.leave, 1)
     world.happen(30, world.come, 1)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, Started
-from dlion_sim.protocol.exchange.async_local_sgd import Movement
-from dlion_sim.protocol.exchange.halos import GlobalAnswer, RegionMovement
+from dlion_sim.protocol.exchange.async_local_sgd import PseudoGradient
+from dlion_sim.protocol.exchange.halos import GlobalAnswer, RegionPseudoGradient
 from dlion_sim.protocol.exchange.hosted import Answer
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
@@ -44,7 +44,7 @@ def noted(workers):
 
 
 class Nesterov:
-    """Delayed Nesterov momentum, by its definition; `rate` is for a whole movement."""
+    """Delayed Nesterov momentum, by its definition; `rate` is for a whole pseudo-gradient."""
 
     def __init__(self, rate, momentum, every):
         self.rate, self.momentum, self.every = rate, momentum, every
@@ -82,7 +82,7 @@ def test_it_does_what_its_rules_say(regions, period, updates, merge, every, seed
     since, dropped = dict.fromkeys(regions, 0), 0
     for number, kind, sender, iteration in log:
         region = regions[number]
-        if kind is Movement:
+        if kind is PseudoGradient:
             steps = [noise(sender, each).numpy() for each in range(iteration + 1 - period, iteration + 1)]
             servers[region](RATE * np.sum(steps, axis=0))
             ends[sender] = servers[region].theta
@@ -90,7 +90,7 @@ def test_it_does_what_its_rules_say(regions, period, updates, merge, every, seed
             if since[region] >= updates and region not in sent:
                 sent[region] = snapshots[region] - servers[region].theta
                 snapshots[region], since[region] = servers[region].theta, 0
-        elif kind is RegionMovement:
+        elif kind is RegionPseudoGradient:
             assert number == 0
             top(sent[regions[sender]])
             answers[regions[sender]] = top.theta
@@ -99,7 +99,7 @@ def test_it_does_what_its_rules_say(regions, period, updates, merge, every, seed
             dropped += since[region] * period * BATCH
             servers[region].theta = (1 - merge) * servers[region].theta + merge * answers[region]
             snapshots[region], since[region] = servers[region].theta, 0
-    assert sum(kind is Movement for _, kind, *_ in log) == count * (12 // period)
+    assert sum(kind is PseudoGradient for _, kind, *_ in log) == count * (12 // period)
     for worker in range(count):
         rest = [noise(worker, each).numpy() for each in range(12 - 12 % period, 12)]
         ends[worker] -= RATE * np.sum(rest, axis=0)
@@ -111,15 +111,15 @@ def test_it_does_what_its_rules_say(regions, period, updates, merge, every, seed
 
 @given(seed=st.integers(0, 5))
 def test_one_region_that_merges_nothing_is_asynchronous_local_sgd(seed):
-    """To the bit: its server gives the same answers to the same movements."""
+    """To the bit: its server gives the same answers to the same pseudo-gradients."""
     region = {"region_learning_rate": 0.2, "region_momentum": 0.9, "region_momentum_every": 4}
     workers = team(halos(period=3, region_updates=2, merge=0.0, **region), 4, iterations=20)
-    movements, answers, host = [], [], workers[0].choices.exchange
+    pseudo_gradients, answers, host = [], [], workers[0].choices.exchange
     take, deliver = host.take, host.deliver
 
     def noting_take(message):
-        if type(message.body) is Movement:
-            movements.append(message)
+        if type(message.body) is PseudoGradient:
+            pseudo_gradients.append(message)
         return take(message)
 
     def noting_deliver(receiver, body, *tensors):
@@ -132,7 +132,7 @@ def test_one_region_that_merges_nothing_is_asynchronous_local_sgd(seed):
     outer = {"outer_learning_rate": 0.8, "outer_momentum": 0.9, "momentum_every": 4}
     parameters = compose(SystemSpec(name="async_local_sgd", exchange=ChoiceSpec(parameters=outer))).choices["exchange"]
     server = ParameterServer(4, 4, Replica(layout(P), torch.zeros(P), learning_rate=RATE), 0, parameters.parameters)
-    theirs = [server.handle(MessageArrived(message), 0.0)[0].message.tensors[0] for message in movements]
+    theirs = [server.handle(MessageArrived(message), 0.0)[0].message.tensors[0] for message in pseudo_gradients]
     assert len(theirs) == len(answers) == 4 * 6
     assert all(torch.equal(*pair) for pair in zip(answers, theirs, strict=True))
 
@@ -170,7 +170,7 @@ def test_the_loss_and_return_of_a_host(gone):
         assert all(worker.iteration == 40 for worker in world.present)
 
 
-def test_a_movement_whose_host_is_lost_is_dropped():
+def test_a_pseudo_gradient_whose_host_is_lost_is_dropped():
     workers = team(halos(period=1), 3, iterations=10)
     one = workers[1]
     one.handle(Started(), 0.0)

@@ -187,9 +187,9 @@ def test_diloco_takes_the_same_outer_nesterov_steps_on_all_workers():
             for _ in range(4):
                 x = x - RATE * slope(worker, x)
             ends.append(x)
-        movement = outer - sum(ends) / 4
-        velocity = 0.9 * velocity + movement
-        outer = outer - 0.7 * (movement + 0.9 * velocity)
+        pseudo_gradient = outer - sum(ends) / 4
+        velocity = 0.9 * velocity + pseudo_gradient
+        outer = outer - 0.7 * (pseudo_gradient + 0.9 * velocity)
     torch.testing.assert_close(workers[0].replica.parameters, outer)
     for worker in workers:
         assert torch.equal(worker.replica.parameters, workers[0].replica.parameters)

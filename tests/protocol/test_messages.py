@@ -114,7 +114,7 @@ def test_noise_is_refused(noise):
         Message(0, Weights(1), (torch.zeros(P).half(),)),
         Message(0, Push(0, 1, P - 2), (torch.zeros(3),)),  # beyond the model
         Message(0, Chunk(0, 0), (torch.zeros(3).half(),)),
-        Message(0, Moved(1, 1), (torch.zeros(P),)),  # and movements are not
+        Message(0, Moved(1, 1), (torch.zeros(P),)),  # and pseudo-gradients are not
         Message(0, Moved(1, 1), (torch.zeros(P + 1).half(),)),
         Message(0, MovedChunk(1, 1), (torch.zeros(3, dtype=torch.int32),)),
         Message(0, Moved(1, 1), (torch.zeros(2), torch.zeros(P, dtype=torch.uint8))),  # one scale is enough

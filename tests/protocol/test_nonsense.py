@@ -8,8 +8,8 @@ import torch
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Send, Started
-from dlion_sim.protocol.exchange.async_local_sgd import AsyncLocalSgdExchange, Movement
-from dlion_sim.protocol.exchange.halos import GlobalAnswer, RegionMovement
+from dlion_sim.protocol.exchange.async_local_sgd import AsyncLocalSgdExchange, PseudoGradient
+from dlion_sim.protocol.exchange.halos import GlobalAnswer, RegionPseudoGradient
 from dlion_sim.protocol.exchange.hosted import Answer
 from dlion_sim.protocol.exchange.pairwise import Swap
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Pulled, Push
@@ -76,7 +76,7 @@ def of_halves(name, **exchange):
 
 
 REFUSED = {
-    "movements in single precision": (
+    "pseudo-gradients in single precision": (
         of_halves("local_sgd"),
         {},
         [
@@ -86,7 +86,7 @@ REFUSED = {
         ],
         (1, Moved(0, 8), values().half()),
     ),
-    "movements of another precision": (
+    "pseudo-gradients of another precision": (
         {"name": "diloco", "exchange": {"precision": "bf16"}},
         {},
         [(1, Moved(0, 8), values().half()), (1, Mixed(0, 8), values())],
@@ -131,7 +131,7 @@ REFUSED = {
         [(7, Announcement(5), INDICES)],
         (1, Announcement(5), INDICES),
     ),
-    "other chunks of movements": (
+    "other chunks of pseudo-gradients": (
         of_halves("diloco", period=4, route="ring"),
         {},
         [
@@ -174,7 +174,7 @@ REFUSED = {
         [*((1, Scattered(0, 8), values(count)) for count in (0, 2, 6)), (1, Contribution(0, 8), values())],
         (1, Scattered(0, 8), values(1)),
     ),
-    "other entries of a movement": (
+    "other entries of a pseudo-gradient": (
         {"name": "sparse_loco", "exchange": {"period": 3}},
         {},
         [
@@ -198,23 +198,23 @@ REFUSED = {
         {"name": "decoupled_diloco", "exchange": {"period": 4, "fragments": 1, "delay": 1}},
         {},
         [
-            (1, Movement(2, 8, 0, 1.0), values()),
-            (1, Movement(3, 8, 0, 1.0), values(5)),
+            (1, PseudoGradient(2, 8, 0, 1.0), values()),
+            (1, PseudoGradient(3, 8, 0, 1.0), values(5)),
             (1, Answer(3), values(5)),
         ],
-        (1, Movement(3, 8, 0, 1.0), values()),
+        (1, PseudoGradient(3, 8, 0, 1.0), values()),
     ),
-    "another region's movement": (
+    "another region's pseudo-gradient": (
         "halos",
         {"workers": 4, "regions": ("a", "a", "b", "b")},
         [
-            (2, Movement(0, 8, 0, 1.0), values()),
-            (1, Movement(0, 8, 0, 1.0), values(3)),
-            (2, RegionMovement(0, 8, 0, 1.0), values().half()),
+            (2, PseudoGradient(0, 8, 0, 1.0), values()),
+            (1, PseudoGradient(0, 8, 0, 1.0), values(3)),
+            (2, RegionPseudoGradient(0, 8, 0, 1.0), values().half()),
             (1, Answer(0), values()),
             (1, GlobalAnswer(0), values(3)),
         ],
-        (1, Movement(0, 8, 0, 1.0), values()),
+        (1, PseudoGradient(0, 8, 0, 1.0), values()),
     ),
 }
 """By what is wrong: the system, keys of its setup, invalid messages (sender, body, tensors), and a valid one."""
@@ -230,7 +230,7 @@ REASONS = "|".join(
         "in which none is",
         "beyond the model",
         "another region",
-        "to no movement",
+        "to no pseudo-gradient",
         "without all",
         "a second gradient",
     )
@@ -259,20 +259,20 @@ SERVER_REFUSES = {
             (0, Push(0, 8, 3), values(2)),
             (1, Push(0, 8, 3), values(3)),
             (4, Push(0, 8, 3), values(3)),
-            (0, Movement(0, 8, 3, 1.0), values(3)),
+            (0, PseudoGradient(0, 8, 3, 1.0), values(3)),
         ],
         (1, Push(0, 8, 3), values(3)),
     ),
-    "a movement of other entries, or a gradient": (
+    "a pseudo-gradient of other entries, or a gradient": (
         AsyncLocalSgdExchange.Parameters(),
         [
-            (0, Movement(0, 8, 0, 1.0), values(3)),
-            (0, Movement(0, 8, 3, 1.0), values(2)),
-            (0, Movement(0, 8, 3, 1.0), values(3).half()),
-            (0, Movement(0, 8, 3, 1.0), values(1), torch.ones(3, dtype=CODES)),
+            (0, PseudoGradient(0, 8, 0, 1.0), values(3)),
+            (0, PseudoGradient(0, 8, 3, 1.0), values(2)),
+            (0, PseudoGradient(0, 8, 3, 1.0), values(3).half()),
+            (0, PseudoGradient(0, 8, 3, 1.0), values(1), torch.ones(3, dtype=CODES)),
             (0, Push(0, 8, 3), values(3)),
         ],
-        (1, Movement(0, 8, 3, 1.0), values(3)),
+        (1, PseudoGradient(0, 8, 3, 1.0), values(3)),
     ),
 }
 

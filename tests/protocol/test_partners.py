@@ -83,8 +83,8 @@ def test_noloco_does_what_the_paper_says(count, group, period, seed):
         groups = max(1, count // group)
         for place in range(groups):
             members = shuffled[place::groups]
-            movement, start = (theta - phi)[members].mean(axis=0), phi[members].mean(axis=0)
-            m[members] = 0.5 * m[members] + 0.7 * movement + 0.7 * (start - phi[members])
+            pseudo_gradient, start = (theta - phi)[members].mean(axis=0), phi[members].mean(axis=0)
+            m[members] = 0.5 * m[members] + 0.7 * pseudo_gradient + 0.7 * (start - phi[members])
         phi = phi + m
         theta = phi.copy()
     np.testing.assert_allclose(trained(system, count, 9, seed), theta, atol=1e-5)

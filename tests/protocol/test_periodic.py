@@ -62,14 +62,14 @@ def test_bytes_follow_from_route_and_precision(precision, entry, count):
 
 @pytest.mark.parametrize("precision", HALVES)
 @pytest.mark.parametrize(("name", "exchange"), EXCHANGES, ids=["local_sgd", "diloco"])
-def test_half_precision_rounds_movements_alike_on_all_workers_and_sums_in_single(name, exchange, precision):
+def test_half_precision_rounds_pseudo_gradients_alike_on_all_workers_and_sums_in_single(name, exchange, precision):
     found, sent = trained(name, {**exchange, "precision": precision}, iterations=3)
     moved = [0.1 * sum(noise(worker, each) for each in range(3)) for worker in range(3)]
     rounded = [each.to(HALVES[precision]) for each in moved]
     assert all(torch.equal(messages[0].tensors[0], each) for messages, each in zip(sent, rounded, strict=True))
     mean = sum(each.float() for each in rounded) / 3
     torch.testing.assert_close(found[0], -mean * (1 if name == "local_sgd" else 0.5 * 1.8), atol=1e-7, rtol=1e-6)
-    assert all(torch.equal(found[0], each) for each in found), "the own movement counts as its peers get it"
+    assert all(torch.equal(found[0], each) for each in found), "the own pseudo-gradient counts as its peers get it"
 
 
 @pytest.mark.parametrize("count", [3, 6])
@@ -86,7 +86,7 @@ def test_half_precision_is_near_single_and_the_same_on_all_workers(route, precis
 
 
 @pytest.mark.parametrize(("precision", "least", "most"), [("int8", 1e-4, 0.02), ("fp4", 1e-3, 0.4)])
-def test_quantized_movements_are_the_same_on_all_workers(precision, least, most):
+def test_quantized_pseudo_gradients_are_the_same_on_all_workers(precision, least, most):
     exact, _ = trained("diloco", DILOCO, 4)
     found, sent = trained("diloco", {**DILOCO, "precision": precision}, 4, delays=random_delays(1, unequal=True))
     assert least < float((found[0] - exact[0]).norm() / exact[0].norm()) < most
@@ -104,7 +104,7 @@ def test_a_ring_passes_on_floats(precision):
 @pytest.mark.parametrize("precision", HALVES)
 @pytest.mark.parametrize("route", ["all_to_all", "ring"])
 @pytest.mark.parametrize(("name", "exchange"), EXCHANGES, ids=["local_sgd", "diloco"])
-def test_movements_far_below_the_rounding_of_the_parameters_are_not_lost(name, exchange, route, precision):
+def test_pseudo_gradients_far_below_the_rounding_of_the_parameters_are_not_lost(name, exchange, route, precision):
     """Of a parameter of 8, half precision sees no less than 0.004."""
     exact, _ = trained(name, exchange, start=8.0, scale=1e-3)
     found, _ = trained(name, {**exchange, "route": route, "precision": precision}, start=8.0, scale=1e-3)

@@ -1,4 +1,4 @@
-"""SparseLoCo: what is selected, in how many bytes, and that nothing of a movement is lost."""
+"""SparseLoCo: what is selected, in how many bytes, and that nothing of a pseudo-gradient is lost."""
 
 import numpy as np
 import torch

@@ -95,7 +95,7 @@ def test_with_one_fragment_and_no_delay_it_is_diloco_to_the_bit():
 
 
 @pytest.mark.parametrize("precision", ["int8", "fp4"])
-def test_quantized_movements_leave_all_with_the_same_parameters(precision):
+def test_quantized_pseudo_gradients_leave_all_with_the_same_parameters(precision):
     """With alpha 0, after an outer step: whatever is lost in rounding is lost on all."""
     found = trained(streaming(period=3, fragments=1, delay=0, alpha=0.0, precision=precision), 4, 9, seed=3)
     assert (found == found[0]).all()

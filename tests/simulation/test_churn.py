@@ -246,7 +246,7 @@ def test_every_system_continues_or_stops_with_its_reason(tmp_path, monkeypatch, 
         (
             {"precision": "fp16"},
             "crash",
-            "a worker is lost, and its last movement may have reached only some; precision: fp32 can continue",
+            "a lost worker's last pseudo-gradient may have reached only some; precision: fp32 can continue",
         ),
         ({"precision": "fp16"}, "notice", "duration"),
     ],

@@ -14,7 +14,14 @@ from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.exchange.parameter_server import Pulled, Push, ServedExchange, ServerParameters, ServerRule
 from dlion_sim.protocol.messages import MalformedMessageError, Message, Shapes, Stage
-from dlion_sim.protocol.quantization import MovementPrecision, Precision, are_encoded, check_encoded, decode, encode
+from dlion_sim.protocol.quantization import (
+    Precision,
+    PseudoGradientPrecision,
+    are_encoded,
+    check_encoded,
+    decode,
+    encode,
+)
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.scenario.system import ParameterServers
@@ -24,10 +31,10 @@ Seconds = Annotated[float, msgspec.Meta(ge=_SHORTEST, le=_LONGEST)]
 """The duration of a local step."""
 
 
-class Movement(Push, frozen=True, array_like=True):
+class PseudoGradient(Push, frozen=True, array_like=True):
     """By how much a worker's parameters have moved in its period, of the entries of a server, in any precision."""
 
-    wire_kind: ClassVar[str] = "movement"
+    wire_kind: ClassVar[str] = "pseudo_gradient"
     stage: ClassVar[Stage | None] = None
     step: Seconds
 
@@ -36,7 +43,7 @@ class Movement(Push, frozen=True, array_like=True):
 
 
 class Merged(Pulled, frozen=True, array_like=True, kw_only=True):
-    """A server's answer to a movement."""
+    """A server's answer to a pseudo-gradient."""
 
     wire_kind: ClassVar[str] = "merged_param"
     fastest: Seconds
@@ -44,19 +51,20 @@ class Merged(Pulled, frozen=True, array_like=True, kw_only=True):
 
 
 class DelayedNesterov(ServerRule):
-    """Applies each movement D as it comes: theta <- theta - rate * D / N, and remembers the fastest worker's step.
+    """Applies each pseudo-gradient D as it comes: theta <- theta - rate * D / N.
 
-    With every N-th one, m <- momentum * m + (sum of the last N) / N, and theta <- theta - rate * momentum * m.
+    With every N-th one, m <- momentum * m + (sum of the last N) / N, and theta <- theta - rate * momentum * m. It
+    remembers how long the fastest worker's steps take.
     """
 
-    takes = Movement
+    takes = PseudoGradient
 
     def __init__(self, replica: Replica, *, rate: float, momentum: float, every: int, precision: Precision) -> None:
         super().__init__(replica, asynchronous=True)
         self._rate, self._factor, self._every, self._precision = rate, momentum, every, precision
         self._momentum, self._sum = torch.zeros_like(replica.parameters), torch.zeros_like(replica.parameters)
         self._count = 0
-        """The movements in the sum."""
+        """The pseudo-gradients in the sum."""
         self._steps: dict[int, float] = {}
         """By worker, the seconds of its local step."""
 
@@ -65,7 +73,7 @@ class DelayedNesterov(ServerRule):
 
     def step(self, pushes: Sequence[Message], members: Collection[int]) -> None:
         for push in pushes:
-            assert isinstance(push.body, Movement)
+            assert isinstance(push.body, PseudoGradient)
             self._steps = {worker: step for worker, step in self._steps.items() if worker in members}
             self._steps[push.sender] = push.body.step
             self._apply(decode(push.tensors, self._precision, len(self._sum)) / self._every)
@@ -87,11 +95,11 @@ class DelayedNesterov(ServerRule):
 
 @register("exchange", "async_local_sgd")
 class AsyncLocalSgdExchange(ServedExchange):
-    """A worker takes local steps, sends its movement to servers, and continues from their parameters.
+    """A worker takes local steps, sends its pseudo-gradient to servers, and continues from their parameters.
 
-    A server applies each worker's movement as it comes, with delayed Nesterov momentum: every N-th one changes the
-    momentum, by the mean of the last N. A worker waits for the answers to its own movement only; an answer tells how
-    long the fastest worker's local steps take, so that periods take all workers about as long.
+    A server applies each pseudo-gradient as it comes, with delayed Nesterov momentum: every N-th one changes the
+    momentum, by the mean of the last N. A worker waits for the answers to its own only; an answer tells how long the
+    fastest worker's local steps take, so that periods take all workers about as long.
     """
 
     sends_every_iteration = False
@@ -111,10 +119,10 @@ class AsyncLocalSgdExchange(ServedExchange):
         momentum_every: int | None = Field(
             None,
             ge=1,
-            description="N: movements between changes of the momentum; each is divided by it. By default the number "
-            "of workers.",
+            description="N: pseudo-gradients between changes of the momentum; each is divided by it. By default the "
+            "number of workers.",
         )
-        precision: MovementPrecision = "fp32"
+        precision: PseudoGradientPrecision = "fp32"
 
         def rule(self, replica: Replica, workers: int, seed: int) -> ServerRule:
             return DelayedNesterov(
@@ -136,7 +144,7 @@ class AsyncLocalSgdExchange(ServedExchange):
         self._seconds: list[float] = []
         """Of its local steps so far."""
         self._sent = -1
-        """The iteration of the last movement."""
+        """The iteration of the last pseudo-gradient."""
         self._awaited: set[int] = set()
         """Servers whose answers to it are missing."""
 
@@ -149,18 +157,18 @@ class AsyncLocalSgdExchange(ServedExchange):
         if len(self._seconds) < self._steps:
             return Outgoing(None, [])
         self._sent, self._awaited = own.iteration, set(self.stretches)
-        movement, step = self._start - replica.parameters, self._own_step
+        pseudo_gradient, step = self._start - replica.parameters, self._own_step
         messages = []
         for server, (begin, end) in self.stretches.items():
-            body = Movement(own.iteration, own.batch_size, begin, step)
-            tensors = encode(movement[begin:end], self.parameters.precision)
+            body = PseudoGradient(own.iteration, own.batch_size, begin, step)
+            tensors = encode(pseudo_gradient[begin:end], self.parameters.precision)
             messages.append((server, Message(self.setup.worker, body, tensors)))
         return Outgoing(None, messages)
 
     def arrived(self, update: Update) -> None:
         super().arrived(update)
         if update.sender not in self._awaited or update.body.iteration != self._sent:
-            raise MalformedMessageError("an answer to no movement")
+            raise MalformedMessageError("an answer to no pseudo-gradient")
         self._awaited.remove(update.sender)
 
     def ready(self, iteration: int) -> bool:

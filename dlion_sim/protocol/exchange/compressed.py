@@ -25,8 +25,8 @@ Density = Annotated[float, Field(gt=0, le=1)]
 class TopKExchange(Exchange):
     """The largest entries of the gradient plus what earlier ones left over (Stich et al., NeurIPS'18).
 
-    With an optimizer that remembers gradients (momentum, Adam, Muon), each worker takes its own steps, and their
-    movements are sent and added up in place of gradients, as in momentum correction (Lin et al., ICLR'18): entries that
+    With an optimizer that remembers gradients (momentum, Adam, Muon), each worker takes its own steps, and these
+    are sent and added up in place of gradients, as in momentum correction (Lin et al., ICLR'18): entries that
     come seldom, and then many gradients' worth, would be normalized away.
     """
 
@@ -43,7 +43,7 @@ class TopKExchange(Exchange):
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         replica = self.setup.replica
-        self._residual += replica.movement(own.gradient) if replica.remembers else own.gradient
+        self._residual += replica.step_of(own.gradient) if replica.remembers else own.gradient
         count = max(1, round(self.parameters.density * self._residual.numel()))
         indices = self._choose(count)
         update = self.entries(own, indices, self._residual.index_select(0, indices))
@@ -54,7 +54,7 @@ class TopKExchange(Exchange):
         if not self.setup.replica.remembers:
             return super().apply(incoming)
         if terms := [(update, incoming.factor(update.body)) for update in incoming.updates]:
-            self.setup.replica.move(self.setup.sums.of(terms, self.setup.replica.layout.size))
+            self.setup.replica.add(self.setup.sums.of(terms, self.setup.replica.layout.size))
         return len(incoming.received)
 
     def _choose(self, count: int) -> Tensor:

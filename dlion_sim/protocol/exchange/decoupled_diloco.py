@@ -12,11 +12,11 @@ from torch import Tensor
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.choices import ChoiceParameters, Setup
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.exchange.async_local_sgd import Movement
+from dlion_sim.protocol.exchange.async_local_sgd import PseudoGradient
 from dlion_sim.protocol.exchange.hosted import Answer, HostedExchange, Sent
 from dlion_sim.protocol.exchange.streaming_diloco import Order, fragments_of
 from dlion_sim.protocol.messages import MalformedMessageError, Message
-from dlion_sim.protocol.quantization import MovementPrecision, check_encoded, decode, encode
+from dlion_sim.protocol.quantization import PseudoGradientPrecision, check_encoded, decode, encode
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import DENSE_ENTRY_BYTES, Incoming, LocalGradient, Outgoing
 
@@ -35,16 +35,17 @@ class _Round:
 
 @register("exchange", "decoupled_diloco")
 class DecoupledDiLoCoExchange(HostedExchange):
-    """Learners publish a fragment of their movement at a time; a syncer steps with a quorum, after a grace for others.
+    """Learners publish pseudo-gradients by fragments; a syncer steps with a quorum, after a grace for others.
 
     The lowest-numbered worker that is there is the syncer. Grace is `margin` times the slack: `delay`, less the time
     until the quorum, less that of an answer by measured bandwidths, in steps of the syncer's worker; none while that
-    worker waits. Movements are weighted by samples. The sum's direction is that of the mean direction, its length the
-    mean length. Outer steps have Nesterov momentum, and their learners overwrite the fragment with the result: what
-    they learned in it since they published is dropped, and counted. What comes later counts in the next outer step.
+    worker waits. Pseudo-gradients are weighted by samples. The sum's direction is that of the mean direction, its
+    length the mean length. Outer steps have Nesterov momentum, and their learners overwrite the fragment with the
+    result: what they learned in it since they published is dropped, and counted. What comes later counts in the next
+    outer step.
     """
 
-    receives = (Movement, Answer)
+    receives = (PseudoGradient, Answer)
 
     class Parameters(ChoiceParameters):
         """Rules as in the abstract and public notes; the paper's constants are not known."""
@@ -63,11 +64,11 @@ class DecoupledDiLoCoExchange(HostedExchange):
             description="K: learners of an outer step. By default half (chosen here).",
         )
         margin: float = Field(0.5, ge=0, le=1, description="Part of the slack that is grace (chosen here).")
-        radial: bool = Field(True, description="Mean length times mean direction; otherwise the mean of movements.")
+        radial: bool = Field(True, description="Mean length times mean direction; otherwise the plain mean.")
         plain: str = Field("embed", description="Variables whose name has this are averaged plainly (chosen here).")
         outer_learning_rate: float = Field(0.7, gt=0, description="Of the outer optimizer (DiLoCo's).")
         outer_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of the outer optimizer (DiLoCo's).")
-        precision: MovementPrecision = "fp32"
+        precision: PseudoGradientPrecision = "fp32"
 
     parameters: Parameters
 
@@ -113,9 +114,9 @@ class DecoupledDiLoCoExchange(HostedExchange):
         entries, syncer = self._fragments[number], self.host(self.there)
         samples, self._samples[number] = self._samples[number], 0
         self._published[number] = own.iteration, syncer, samples
-        movement = self.start[entries] - self.setup.replica.parameters[entries]
-        body = Movement(own.iteration, samples, 0, max(own.seconds, 1e-9))
-        return self.deliver(syncer, body, *encode(movement, self.parameters.precision))
+        pseudo_gradient = self.start[entries] - self.setup.replica.parameters[entries]
+        body = PseudoGradient(own.iteration, samples, 0, max(own.seconds, 1e-9))
+        return self.deliver(syncer, body, *encode(pseudo_gradient, self.parameters.precision))
 
     def ready(self, iteration: int) -> bool:
         late = (f for f, (sent, *_) in self._published.items() if iteration - sent >= self.parameters.delay)
@@ -134,17 +135,17 @@ class DecoupledDiLoCoExchange(HostedExchange):
         return applied
 
     def check(self, message: Message) -> None:
-        assert isinstance(message.body, Movement | Answer)
+        assert isinstance(message.body, PseudoGradient | Answer)
         iteration = message.body.iteration
         if (iteration + 1) % self._interval:
             raise MalformedMessageError("a fragment of an iteration in which none is published")
         number = self._number(iteration)
-        precision = self.parameters.precision if isinstance(message.body, Movement) else "fp32"
+        precision = self.parameters.precision if isinstance(message.body, PseudoGradient) else "fp32"
         check_encoded(message.tensors, precision, len(self._fragments[number]))
 
     def take(self, message: Message) -> Sent:
         body, sender = message.body, message.sender
-        assert isinstance(body, Movement | Answer)
+        assert isinstance(body, PseudoGradient | Answer)
         number = self._number(body.iteration)
         if isinstance(body, Answer):
             # One that was lost for a while may answer what is no longer awaited.
@@ -221,7 +222,7 @@ class DecoupledDiLoCoExchange(HostedExchange):
         """Nesterov's step of a fragment, and its result to each of these learners."""
         entries = self._fragments[number]
         start, momentum = self._outer = self._outer or (self.start.clone(), torch.zeros_like(self.start))
-        bodies = [each.body for each in publications if isinstance(each.body, Movement)]
+        bodies = [each.body for each in publications if isinstance(each.body, PseudoGradient)]
         weights = [body.batch_size / sum(other.batch_size for other in bodies) for body in bodies]
         moved = [decode(each.tensors, self.parameters.precision, len(entries)) for each in publications]
         change = merged(moved, weights, self._is_plain[entries] if self.parameters.radial else None)
@@ -248,7 +249,7 @@ class DecoupledDiLoCoExchange(HostedExchange):
 
 
 def merged(moved: list[Tensor], weights: list[float], is_plain: Tensor | None) -> Tensor:
-    """The weighted mean of movements [m]; but for plain entries, with the mean's length of movements and direction."""
+    """The weighted mean [m] of pseudo-gradients; but for plain entries, mean length times mean direction."""
     mean = sum((each * weight for each, weight in zip(moved, weights, strict=True)), torch.zeros_like(moved[0]))
     if is_plain is None:
         return mean

@@ -18,7 +18,14 @@ from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.parameter_server import Push, ServedExchange, ServerParameters, ServerRule
 from dlion_sim.protocol.messages import Body, Channel, Count, MalformedMessageError, Message, Shapes, Stage, is_whole
-from dlion_sim.protocol.quantization import MovementPrecision, Precision, are_encoded, check_encoded, decode, encode
+from dlion_sim.protocol.quantization import (
+    Precision,
+    PseudoGradientPrecision,
+    are_encoded,
+    check_encoded,
+    decode,
+    encode,
+)
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 from dlion_sim.scenario.system import ParameterServers
@@ -38,10 +45,10 @@ class Invitation(Body, frozen=True, array_like=True):
         return is_whole(shapes, parameters)
 
 
-class RoundMovement(Push, frozen=True, array_like=True):
+class RoundPseudoGradient(Push, frozen=True, array_like=True):
     """By how much `batch_size` samples have moved the parameters of the round `iteration`, in any precision."""
 
-    wire_kind: ClassVar[str] = "round_movement"
+    wire_kind: ClassVar[str] = "round_pseudo_gradient"
     stage: ClassVar[Stage | None] = None
     steps: Annotated[int, msgspec.Meta(ge=1)]
     """Local steps of the round."""
@@ -55,11 +62,11 @@ class RoundMovement(Push, frozen=True, array_like=True):
 class Rounds(ServerRule):
     """In each round a cohort, drawn among the members, begins with the server's parameters theta.
 
-    Once the movements D_k, from n_k samples each, of those of the cohort that are still there have come:
+    Once the pseudo-gradients D_k, from n_k samples each, of those of the cohort that are still there have come:
     m <- momentum * m + sum of n_k D_k / sum of n_k, and theta <- theta - rate * m.
     """
 
-    takes = RoundMovement
+    takes = RoundPseudoGradient
     needs_all = False
 
     def __init__(
@@ -76,9 +83,9 @@ class Rounds(ServerRule):
         """Workers that have completed all their iterations."""
 
     def check(self, message: Message) -> None:
-        assert isinstance(message.body, RoundMovement)
+        assert isinstance(message.body, RoundPseudoGradient)
         if message.sender not in self._cohort or message.body.iteration != self._round:
-            raise MalformedMessageError("a movement that the present round does not wait for")
+            raise MalformedMessageError("a pseudo-gradient that the present round does not wait for")
         check_encoded(message.tensors, self._precision, len(self._momentum))
 
     def awaited(self, iteration: int, members: Mapping[int, int]) -> Iterable[int] | None:
@@ -93,19 +100,19 @@ class Rounds(ServerRule):
 
     def step(self, pushes: Sequence[Message], members: Collection[int]) -> None:
         bodies = [push.body for push in pushes]
-        samples = sum(body.batch_size for body in bodies if isinstance(body, RoundMovement))
-        self._steps += round(fmean(body.steps for body in bodies if isinstance(body, RoundMovement)))
+        samples = sum(body.batch_size for body in bodies if isinstance(body, RoundPseudoGradient))
+        self._steps += round(fmean(body.steps for body in bodies if isinstance(body, RoundPseudoGradient)))
         self._momentum.mul_(self._factor)
         for push, body in zip(pushes, bodies, strict=True):
-            assert isinstance(body, RoundMovement)
+            assert isinstance(body, RoundPseudoGradient)
             if body.is_last and push.sender in self._cohort:
                 self._done.add(push.sender)
-            movement = decode(push.tensors, self._precision, len(self._momentum))
-            self._momentum.add_(movement, alpha=body.batch_size / samples)
+            pseudo_gradient = decode(push.tensors, self._precision, len(self._momentum))
+            self._momentum.add_(pseudo_gradient, alpha=body.batch_size / samples)
         self._replica.mix(1.0, [(self._momentum, -self._rate)])
 
     def answers(self, pushes: Sequence[Message], iteration: int, members: Collection[int]) -> list[tuple[int, Body]]:
-        """Invitations to the cohort of the round `iteration`; those whose movements have come rest."""
+        """Invitations to the cohort of the round `iteration`; those whose pseudo-gradients have come rest."""
         present = sorted({*members} - self._done)
         size = min(len(present), max(1, round(self._participation * len(present))))
         cohort = stream(self._seed, "cohort", iteration).choice(len(present), size, replace=False)
@@ -115,12 +122,12 @@ class Rounds(ServerRule):
 
 @register("exchange", "fedavg")
 class FedAvgExchange(ServedExchange):
-    """In each round the server invites a sample of the workers; each trains on its shard and sends its movement.
+    """In each round the server invites a sample of the workers; each trains on its shard and sends its pseudo-gradient.
 
     All others rest: they compute nothing, and keep no parameters of their own. A worker begins a round with the
-    server's parameters and a new optimizer, and rests afterwards. The server weighs movements by samples. It does not
-    wait for a worker that is lost, but for the slowest of a cohort. A worker that is back counts its iterations from 0.
-    Evaluated are the server's parameters.
+    server's parameters and a new optimizer, and rests afterwards. The server weighs pseudo-gradients by samples. It
+    does not wait for a worker that is lost, but for the slowest of a cohort. A worker that is back counts its
+    iterations from 0. Evaluated are the server's parameters.
     """
 
     receives = (Invitation,)
@@ -138,7 +145,7 @@ class FedAvgExchange(ServedExchange):
         )
         outer_learning_rate: float = Field(1.0, gt=0, description="Of the server.")
         outer_momentum: float = Field(0.0, ge=0, lt=1, description="Of the server (FedAvgM).")
-        precision: MovementPrecision = "fp32"
+        precision: PseudoGradientPrecision = "fp32"
 
         def rule(self, replica: Replica, workers: int, seed: int) -> ServerRule:
             return Rounds(
@@ -192,7 +199,7 @@ class FedAvgExchange(ServedExchange):
         if taken.samples < taken.least_samples and not is_last:
             return Outgoing(None, [])
         tensors = encode(taken.start - replica.parameters, self.parameters.precision)
-        body = RoundMovement(taken.number, taken.samples, 0, taken.steps, is_last)
+        body = RoundPseudoGradient(taken.number, taken.samples, 0, taken.steps, is_last)
         replica.become(self._resting)
         self._round = None
         return Outgoing(None, [(server, Message(self.setup.worker, body, tensors)) for server in self.stretches])

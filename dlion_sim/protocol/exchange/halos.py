@@ -11,18 +11,18 @@ from torch import Tensor
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.choices import ChoiceParameters, Setup
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.exchange.async_local_sgd import DelayedNesterov, Movement
+from dlion_sim.protocol.exchange.async_local_sgd import DelayedNesterov, PseudoGradient
 from dlion_sim.protocol.exchange.hosted import Answer, HostedExchange, Sent
 from dlion_sim.protocol.messages import MalformedMessageError, Message
-from dlion_sim.protocol.quantization import MovementPrecision, check_encoded, encode
+from dlion_sim.protocol.quantization import PseudoGradientPrecision, check_encoded, encode
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 
 
-class RegionMovement(Movement, frozen=True, array_like=True):
+class RegionPseudoGradient(PseudoGradient, frozen=True, array_like=True):
     """By how much a region's server has moved since it last sent or merged, for the global server."""
 
-    wire_kind: ClassVar[str] = "region_movement"
+    wire_kind: ClassVar[str] = "region_pseudo_gradient"
 
 
 class GlobalAnswer(Answer, frozen=True, array_like=True):
@@ -33,22 +33,22 @@ class GlobalAnswer(Answer, frozen=True, array_like=True):
 
 @register("exchange", "halos")
 class HalosExchange(HostedExchange):
-    """Workers send movements to a server in their `region`, or else cloud, and it to a global one.
+    """Workers send pseudo-gradients to a server in their `region`, or else cloud, and it to a global one.
 
-    Both kinds of servers apply each movement as it comes, with delayed Nesterov momentum, and answer it at once. After
+    Both kinds of servers apply each as it comes, with delayed Nesterov momentum, and answer it at once. After
     `region_updates` updates, a region's server sends by how much it has moved; when the answer G comes, theta <-
     (1 - merge) theta + merge * G. What it applies in between never reaches the global server, and is counted.
 
     A region's server is held by its lowest-numbered worker that is there, the global one by that of all.
     """
 
-    receives = (Movement, RegionMovement, Answer, GlobalAnswer)
+    receives = (PseudoGradient, RegionPseudoGradient, Answer, GlobalAnswer)
 
     class Parameters(ChoiceParameters):
-        """Defaults: those of the public code (utnslab/halos), whose rates are those of a whole movement."""
+        """Defaults: those of the public code (utnslab/halos), whose rates are for undivided updates."""
 
-        period: int = Field(8, ge=1, description="H: local steps between movements.")
-        region_updates: int = Field(32, ge=1, description="K: a region's updates between its movements.")
+        period: int = Field(8, ge=1, description="H: local steps between pseudo-gradients.")
+        region_updates: int = Field(32, ge=1, description="K: a region's updates between its pseudo-gradients.")
         merge: float = Field(
             0.25,
             ge=0,
@@ -56,13 +56,13 @@ class HalosExchange(HostedExchange):
             description="Weight of the global parameters in a region's. Updates applied since sending never reach "
             "the global one: `dropped_samples` in summaries.",
         )
-        region_learning_rate: float = Field(0.2, gt=0, description="Of a region's server, for a whole movement.")
+        region_learning_rate: float = Field(0.2, gt=0, description="Of a region's server, for an undivided update.")
         region_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of a region's server.")
-        region_momentum_every: int = Field(16, ge=1, description="N: movements between changes of that momentum.")
-        global_learning_rate: float = Field(0.15, gt=0, description="Of the global server, for a whole movement.")
+        region_momentum_every: int = Field(16, ge=1, description="N: updates between changes of that momentum.")
+        global_learning_rate: float = Field(0.15, gt=0, description="Of the global server, for an undivided update.")
         global_momentum: float = Field(0.5, ge=0, lt=1, description="Nesterov's, of the global server.")
-        global_momentum_every: int = Field(2, ge=1, description="N: movements between changes of that momentum.")
-        precision: MovementPrecision = "fp32"
+        global_momentum_every: int = Field(2, ge=1, description="N: updates between changes of that momentum.")
+        precision: PseudoGradientPrecision = "fp32"
 
     parameters: Parameters
 
@@ -88,7 +88,7 @@ class HalosExchange(HostedExchange):
         if self._steps < self.parameters.period:
             return Outgoing(None, [])
         self._awaited = self.host(self._region)
-        body = Movement(own.iteration, self._samples, 0, self._seconds / self._steps)
+        body = PseudoGradient(own.iteration, self._samples, 0, self._seconds / self._steps)
         tensors = encode(self.start - replica.parameters, self.parameters.precision)
         return Outgoing(None, self.deliver(self._awaited, body, *tensors))
 
@@ -107,22 +107,22 @@ class HalosExchange(HostedExchange):
 
     def check(self, message: Message) -> None:
         body, size = message.body, len(self.start)
-        if isinstance(body, Movement):
+        if isinstance(body, PseudoGradient):
             check_encoded(message.tensors, self.parameters.precision, size)
-            if type(body) is Movement and message.sender not in self._region:
-                raise MalformedMessageError("a movement of a worker of another region")
+            if type(body) is PseudoGradient and message.sender not in self._region:
+                raise MalformedMessageError("a pseudo-gradient of a worker of another region")
         elif len(message.tensors[0]) != size:
             raise MalformedMessageError("an answer without all parameters")
         elif type(body) is Answer and message.sender != self._awaited:
-            raise MalformedMessageError("an answer to no movement")
+            raise MalformedMessageError("an answer to no pseudo-gradient")
 
     def take(self, message: Message) -> Sent:
         match message.body:
-            case RegionMovement(iteration):
+            case RegionPseudoGradient(iteration):
                 self._global_server = self._global_server or self._server(is_global=True)
                 parameters = self._global_server.step(message, self.there)
                 return self.deliver(message.sender, GlobalAnswer(iteration), parameters)
-            case Movement(iteration, samples):
+            case PseudoGradient(iteration, samples):
                 server = self._region_server = self._region_server or self._server(is_global=False)
                 sent = self.deliver(message.sender, Answer(iteration), server.step(message, self.there))
                 if self.host(self._region) != self.setup.worker:  # Its sender did not know that yet.
@@ -141,7 +141,7 @@ class HalosExchange(HostedExchange):
         return []
 
     def lost(self, peer: int) -> None:
-        """Without the answer of a server that is lost, its part of the movement is dropped."""
+        """Without the answer of a server that is lost, its part of the pseudo-gradient is dropped."""
         super().lost(peer)
         if self._awaited == peer:
             self._awaited = None
@@ -165,10 +165,10 @@ class HalosExchange(HostedExchange):
         return actions
 
     def _send(self, region: _Server) -> Sent:
-        assert isinstance(region.last, Movement)
-        movement = region.begin(self.host(self.there))
-        body = RegionMovement(region.last.iteration, region.sent, 0, region.last.step)
-        return self.deliver(self.host(self.there), body, *encode(movement, self.parameters.precision))
+        assert isinstance(region.last, PseudoGradient)
+        pseudo_gradient = region.begin(self.host(self.there))
+        body = RegionPseudoGradient(region.last.iteration, region.sent, 0, region.last.step)
+        return self.deliver(self.host(self.there), body, *encode(pseudo_gradient, self.parameters.precision))
 
     def _server(self, *, is_global: bool) -> _Server:
         given = self.parameters
@@ -188,9 +188,9 @@ class _Server:
     def __init__(self, replica: Replica, rule: DelayedNesterov) -> None:
         self._replica, self._rule = replica, rule
         self._snapshot = replica.snapshot()
-        """Where the movement to send began."""
-        self.last: Movement | None = None
-        """The movement that it applied last."""
+        """Where the pseudo-gradient to send began."""
+        self.last: PseudoGradient | None = None
+        """The pseudo-gradient that it applied last."""
         self.updates = self.samples = 0
         """Updates since it sent or merged, and samples of theirs."""
         self.asked: int | None = None
@@ -199,17 +199,17 @@ class _Server:
         """The samples of what was sent to it."""
 
     def step(self, message: Message, members: Collection[int]) -> Tensor:
-        assert isinstance(message.body, Movement)
+        assert isinstance(message.body, PseudoGradient)
         self.last = message.body
         self._rule.step([message], members)
         return self._replica.snapshot()
 
     def begin(self, host: int) -> Tensor:
-        """The movement [P] to send to the global server."""
-        movement = self._snapshot - self._replica.parameters
+        """The pseudo-gradient [P] to send to the global server."""
+        pseudo_gradient = self._snapshot - self._replica.parameters
         self.asked, self.sent, self._snapshot = host, self.samples, self._replica.snapshot()
         self.updates = self.samples = 0
-        return movement
+        return pseudo_gradient
 
     def merge(self, answer: Tensor, share: float) -> None:
         self._replica.merge(answer, share)

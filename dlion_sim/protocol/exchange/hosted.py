@@ -17,7 +17,7 @@ Sent = list[tuple[int, Message]]
 
 
 class Answer(Body, frozen=True, array_like=True):
-    """A server's parameters, for the sender of the movement of `iteration`. None may be missing."""
+    """A server's parameters, for the sender of the pseudo-gradient of `iteration`. None may be missing."""
 
     kind: ClassVar[str] = "answer"
     channel: ClassVar[Channel] = Channel.DATA
@@ -32,8 +32,8 @@ class HostedExchange(Exchange):
     """A server's state is held by its host, the lowest-numbered of its workers that is there.
 
     If that worker is lost, the next one starts a server from the parameters that it last got, without momentum, and
-    the lost one, when it is back, from those that its sponsor last got. A movement whose answer is lost with its host
-    is not sent again, so that none counts twice: it is dropped, which is counted.
+    the lost one, when it is back, from those that its sponsor last got. A pseudo-gradient whose answer is lost
+    with its host is not sent again, so that none counts twice: it is dropped, which is counted.
     """
 
     needs_everyone = True
@@ -45,7 +45,7 @@ class HostedExchange(Exchange):
         self.there = {setup.worker, *setup.peers} - setup.absent
         """The members."""
         self.start = setup.replica.parameters.clone()
-        """The parameters [P] that its server last sent, and movements begin with."""
+        """The parameters [P] that its server last sent, and pseudo-gradients begin with."""
         self.common = (self.start,)
         self._dropped = 0.0
 

@@ -30,7 +30,7 @@ class ParameterExchange(Exchange):
         staleness: int = Field(
             0,
             ge=0,
-            description="Maximum age of a peer's parameters, in iterations; older ones are ignored.",
+            description="Maximum staleness of a peer's parameters, in iterations; older ones are ignored.",
         )
 
     parameters: Parameters

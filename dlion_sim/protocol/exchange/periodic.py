@@ -33,7 +33,7 @@ class Moved(Contribution, frozen=True, array_like=True):
 
 
 class MovedChunk(Chunk, frozen=True, array_like=True):
-    """A chunk of the sum of these movements, on its way round a ring. None may be missing either."""
+    """A chunk of the sum of these pseudo-gradients, on its way round a ring. None may be missing either."""
 
     wire_kind: ClassVar[str] = "moved_chunk"
     stage: ClassVar[Stage | None] = None
@@ -52,8 +52,9 @@ class LocalSgdExchange(Exchange):
     Stich, ICLR'19; for a sample of the workers in each period, see `fedavg`. Where it is not waited for all, parameters
     that come after their exchange count in the next one, unless newer ones are here by then.
 
-    With a ring or in half precision the parameters' movement since the last exchange is averaged instead. As all
-    workers had the same parameters then, the result is the same up to rounding, and rounding errors are smaller.
+    With a ring or in half precision pseudo-gradients (by how much parameters have changed since the last exchange) are
+    averaged instead. As all workers had the same parameters then, the result is the same up to rounding, and rounding
+    errors are smaller.
     """
 
     class Parameters(ChoiceParameters):
@@ -67,8 +68,8 @@ class LocalSgdExchange(Exchange):
         )
         precision: Precision = Field(
             "fp32",
-            description="Precision of what is sent; other than fp32, each worker's movement. int8 and fp4 (E3M0) "
-            "have a scale for 1,024 values, and need route: all_to_all.",
+            description="Precision of what is sent; other than fp32, each worker's pseudo-gradient. int8 and fp4 "
+            "(E3M0) have a scale for 1,024 values, and need route: all_to_all.",
         )
 
         @model_validator(mode="after")
@@ -90,12 +91,12 @@ class LocalSgdExchange(Exchange):
         self._ring = RingSum(setup, bodies, None, precision, parameters.period) if is_ring else None
         self.receives = (MovedChunk,) if is_ring else (self._sends,)
         self._start = setup.replica.parameters.clone() if self._sends is Moved else torch.empty(0)
-        """Where the period began, if movements from there are sent."""
+        """Where the period began, if pseudo-gradients from there are sent."""
         self.common = (self._start,) if self._sends is Moved else ()
 
     @classmethod
     def needs_lockstep(cls, parameters: Parameters) -> str | None:
-        """Where movements are averaged: workers that began a period with different parameters would keep them so."""
+        """Where pseudo-gradients are averaged: workers that began with different parameters would keep them so."""
         if parameters.route == "ring":
             return "route: ring"
         return None if parameters.precision == "fp32" else f"precision: {parameters.precision}"
@@ -118,8 +119,8 @@ class LocalSgdExchange(Exchange):
         return self._ring.received(message)
 
     def lost(self, peer: int) -> str | None:
-        """Its last movement may have reached some workers only, whose parameters would stay different."""
-        reason = "a worker is lost, and its last movement may have reached only some; precision: fp32 can continue"
+        """Its last pseudo-gradient may have reached some workers only, whose parameters would stay different."""
+        reason = "a lost worker's last pseudo-gradient may have reached only some; precision: fp32 can continue"
         return self.left(peer) or (reason if self._sends is Moved else None)
 
     def left(self, peer: int) -> str | None:
@@ -176,9 +177,9 @@ class LocalSgdExchange(Exchange):
 
 @register("exchange", "diloco")
 class DiLoCoExchange(LocalSgdExchange):
-    """As local SGD, but the mean movement of a period is the gradient of an outer optimizer with Nesterov momentum.
+    """As local SGD, but an outer optimizer with Nesterov momentum steps by the mean pseudo-gradient of a period.
 
-    Douillard et al., 2023 (arXiv:2311.08105). All workers hold the same outer state, as they see the same movements.
+    Douillard et al., 2023 (arXiv:2311.08105). All workers see the same ones, and hold the same outer state.
     """
 
     class Parameters(LocalSgdExchange.Parameters):

@@ -23,8 +23,8 @@ _WIDTH = 6.0
 
 
 class Packed(Contribution, frozen=True, array_like=True):
-    """The selected entries of a movement: levels (float32 [4]); then of each entry the level in 2 bits and its index in
-    the chunk in 12 bits, chunk after chunk (uint8). None may be missing: all workers take the same outer step."""
+    """The selected entries of a pseudo-gradient: levels (float32 [4]); then of each entry the level in 2 bits and its
+    index in the chunk in 12 bits, chunk after chunk (uint8). None may be missing: all take the same outer step."""
 
     wire_kind: ClassVar[str] = "packed"
     stage: ClassVar[Stage | None] = None
@@ -63,7 +63,7 @@ class SparseLoCoExchange(Exchange):
 
     @classmethod
     def needs_lockstep(cls, parameters: Parameters) -> str:
-        """A worker without some of the movements would stay apart."""
+        """A worker without some of the pseudo-gradients would stay apart."""
         return "exchange: sparse_loco"
 
     def covers(self, tag: int) -> int:
@@ -71,7 +71,7 @@ class SparseLoCoExchange(Exchange):
 
     def arrived(self, update: Update) -> None:
         if (update.body.iteration + 1) % self.parameters.period:
-            raise MalformedMessageError("a movement in an iteration in which none is sent")
+            raise MalformedMessageError("a pseudo-gradient in an iteration in which none is sent")
         self._values(update)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:

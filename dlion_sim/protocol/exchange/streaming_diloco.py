@@ -41,9 +41,9 @@ class Fragment(Contribution, frozen=True, array_like=True):
 class StreamingDiLoCoExchange(Exchange):
     """As DiLoCo, but one fragment of the parameters at a time, exchanged during `delay` iterations.
 
-    A fragment is exchanged every `period` / `fragments` iterations. Each worker sends by how much it has moved,
+    A fragment is exchanged every `period` / `fragments` iterations. Each worker sends its pseudo-gradient of it,
     continues for `delay` iterations, takes the outer step with the mean of all, and mixes the result with its own
-    parameters. Workers that see the same movements take the same outer steps; a movement that reaches only some, as its
+    parameters. Workers that see the same pseudo-gradients take the same outer steps; one that reaches only some, as its
     sender fails, leaves them apart by it. With one fragment, no delay, `alpha` 0 and FP32 it is DiLoCo.
     """
 
@@ -67,12 +67,12 @@ class StreamingDiLoCoExchange(Exchange):
         outer_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of the outer optimizer.")
         precision: Precision = Field(
             "fp4",
-            description="Of the movements sent (in fp32, parameters). fp4 is E3M0; it and int8 have a scale for "
+            description="Of the pseudo-gradients sent (in fp32, parameters). fp4 is E3M0; it and int8 have a scale for "
             "1,024 values.",
         )
         eager: bool = Field(
             False,
-            description="Whether the outer step is at once, with the own movement and former ones of others.",
+            description="Whether the outer step is at once, with its own pseudo-gradient and peers' stale ones.",
         )
 
     parameters: Parameters
@@ -100,7 +100,7 @@ class StreamingDiLoCoExchange(Exchange):
 
     @classmethod
     def needs_lockstep(cls, parameters: Parameters) -> str:
-        """A worker without some of the movements would stay apart."""
+        """A worker without some of the pseudo-gradients would stay apart."""
         return "exchange: streaming_diloco"
 
     def covers(self, tag: int) -> int:

@@ -8,8 +8,8 @@ from dlion_sim.simulation.packets.views import entry_of, inlined, state_of
 
 
 @inlined
-def _is_before(one, other):
-    return one.time < other.time or (one.time == other.time and one.sequence < other.sequence)
+def _is_before(time, sequence, other):
+    return time < other.time or (time == other.time and sequence < other.sequence)
 
 
 @inlined
@@ -44,10 +44,12 @@ def _sink(at, time, sequence, of):
         below = 2 * place + 1
         if below >= count:
             break
-        if below + 1 < count and _is_before(entry_of(at, below + 1), entry_of(at, below)):
-            below += 1
         child = entry_of(at, below)
-        if time < child.time or (time == child.time and sequence < child.sequence):
+        if below + 1 < count:
+            right = entry_of(at, below + 1)
+            if _is_before(right.time, right.sequence, child):
+                below, child = below + 1, right
+        if _is_before(time, sequence, child):
             break
         _set(entry_of(at, place), child.time, child.sequence, child.of)
         place = below

@@ -63,7 +63,7 @@ class Comparison(Model):
 
 _BETTER: Mapping[Quantity, str] = {
     "accuracy": "is more accurate than",
-    "time": "is sooner than",
+    "time": "reaches the target before",
     "deviation": "is closer together than",
     "bytes": "sends less than",
     "iterations": "does more iterations than",

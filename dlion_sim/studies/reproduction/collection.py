@@ -47,9 +47,7 @@ def _of_experiments(experiments: Mapping[str, Experiment], verdicts: Mapping[str
             "experiment": name,
             "claim": claim,
             "the paper": paper,
-            "in each environment here": "; ".join(
-                f"{one['factor'] or one['here']} {one['direction']}" for one in of_claim.to_dict("records")
-            ),
+            "here": "; ".join(_short(one) for _, one in of_claim.iterrows()),
         }
         for name, table in ((name, verdicts[name]) for name in experiments)
         for (claim, paper), of_claim in table[table["paper"] != ""].groupby(["claim", "paper"], sort=False)
@@ -89,7 +87,24 @@ _TABLES = (
 )
 
 
-_NUMBERS = "More accuracy relative to the other's, and how many times sooner; > where the other was never there."
+_NUMBERS = (
+    "Accuracy relative to the other's, or how many times as fast the target was reached (> where the other never "
+    "reached it); with rates and environment where there are several. n.s.: not significant."
+)
+
+
+def _short(verdict: pd.Series) -> str:
+    """A verdict in a cell: where, how much (which has the direction), and what makes it uncertain."""
+    where = f"{verdict['where']}: " if verdict["where"] else ""
+    return f"{where}{verdict['factor'] or verdict['here']}{_UNCERTAIN.get(verdict['direction'], '')}"
+
+
+_UNCERTAIN = {
+    "no significant difference": " (n.s.)",
+    "unknown": " (unknown)",
+    "same (one seed)": " (one seed)",
+    "opposite (one seed)": " (one seed)",
+}
 
 
 def _read(file: Path) -> pd.DataFrame:

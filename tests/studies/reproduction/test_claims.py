@@ -76,8 +76,8 @@ def test_every_sweep_is_valid(name):
 def test_comparisons_are_claims_on_all_pairs():
     compared = Comparison(of=["dlion"], than=["ako", "gaia"], by="time", paper="2 x")
     assert [(claim.says, claim.of, claim.than, claim.by, claim.paper) for claim in compared.claims] == [
-        ("dlion is sooner than ako", {"system": "dlion"}, {"system": "ako"}, "time", "2 x"),
-        ("dlion is sooner than gaia", {"system": "dlion"}, {"system": "gaia"}, "time", "2 x"),
+        ("dlion reaches the target before ako", {"system": "dlion"}, {"system": "ako"}, "time", "2 x"),
+        ("dlion reaches the target before gaia", {"system": "dlion"}, {"system": "gaia"}, "time", "2 x"),
     ]
 
 
