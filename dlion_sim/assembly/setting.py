@@ -160,7 +160,7 @@ class Setting:
     @cached_property
     def kernels(self) -> Kernels:
         """The kernels that compute the model: the scenario's, if they are available here."""
-        return usable_kernels(self.model, self.device, self.scenario.workload.kernels)
+        return usable_kernels(self.model, self.device, self.scenario.workload.kernels, self.dataset.sample)
 
     def neighbours(self, number: int) -> Sequence[int]:
         """The participants that one exchanges messages with: a worker's peers, or all workers for a server."""

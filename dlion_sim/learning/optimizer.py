@@ -108,8 +108,9 @@ class Adam:
 class Muon:
     """Muon (Jordan et al., 2024) for hidden matrices, AdamW for the rest.
 
-    The rest are vectors, embeddings, and the last matrix, which is the output's. A convolution's weights are a matrix
-    with a row for each output channel. Updates have the root mean square of AdamW's ("match_rms_adamw"), so that both
+    The rest are vectors, embeddings (with `embed` in their name) and the output's matrix: that of a module whose name
+    ends with `head`, or else the last one. A convolution's weights are a matrix with a row for each output channel.
+    Updates have the root mean square of AdamW's ("match_rms_adamw"), so that both
     share learning rate and weight decay; torch's defaults otherwise.
     """
 
@@ -122,9 +123,9 @@ class Muon:
         matrices = [
             (end - prod(shape), shape[0], prod(shape[1:]))
             for name, shape, end in zip(layout.names, layout.shapes, ends, strict=True)
-            if len(shape) > 1 and "embed" not in name
+            if len(shape) > 1 and "embed" not in name and not _is_of_head(name)
         ]
-        self._matrices = matrices[:-1]
+        self._matrices = matrices if any(map(_is_of_head, layout.names)) else matrices[:-1]
         """First entry, rows and columns of each."""
         is_other = torch.ones(layout.size, dtype=torch.bool)
         for begin, rows, columns in self._matrices:
@@ -162,6 +163,10 @@ class Muon:
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         return [flat[begin : begin + rows * columns].view(rows, columns) for begin, rows, columns in self._matrices]
+
+
+def _is_of_head(name: str) -> bool:
+    return name.rpartition(".")[0].endswith("head")
 
 
 class Clipped:

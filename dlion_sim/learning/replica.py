@@ -111,7 +111,11 @@ class Replica:
 
     def merge(self, other: Tensor, share: float) -> None:
         """Move towards the parameters `other` [P]: w <- w - share * (w - other), exact at shares 0 and 1."""
-        self._writable().parameters.lerp_(other, share)
+        mine = self._writable().parameters
+        if share == 1:
+            mine.copy_(other)  # Interpolated, a parameter that is not finite would stay so.
+        elif share:
+            mine.lerp_(other, share)
 
     def mix(self, share: float, others: Iterable[tuple[Tensor, float]]) -> None:
         """Weigh the parameters against those of others ([P], weight each): w <- share * w + sum weight_j * w_j."""

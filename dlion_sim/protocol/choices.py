@@ -284,7 +284,9 @@ class Peer:
 
     number: int
     newest: int = -1
-    """The last iteration for which the peer's contribution has arrived; -1 for none."""
+    """The last iteration for which nothing more of the peer is waited for; -1 for none."""
+    received: int = -1
+    """The last iteration of which a contribution has arrived, or is not expected; -1 for none."""
     since: int | None = 0
     """The first iteration of which its contribution counts; None: not known yet, and none counts."""
 

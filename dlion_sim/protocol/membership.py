@@ -152,6 +152,7 @@ class Membership:
         one."""
         peer, iteration = self.peers[update.sender], update.body.iteration
         peer.newest = max(peer.newest, self._exchange.covers(iteration))
+        peer.received = max(peer.received, iteration)
         if peer.since is None and (announced := self._handshakes[peer.number].announced) is not None:
             peer.since = max(iteration, announced)  # It has begun; its `Begins` is still under way.
         return peer.since is None or iteration >= peer.since
@@ -178,7 +179,7 @@ class Membership:
 
     def applied(self, inbox: Sequence[Update]) -> dict[int, int]:
         """The newest iteration of each peer's contributions that are applied, thus received and not in the inbox."""
-        newest = {peer: self.peers[peer].newest for peer in self._setup.peers}
+        newest = {peer: self.peers[peer].received for peer in self._setup.peers}
         for update in inbox:
             if update.sender in newest:
                 newest[update.sender] = min(newest[update.sender], update.body.iteration - 1)
@@ -218,7 +219,9 @@ class Membership:
 
     def _cover(self, peer: int, iteration: int) -> None:
         """Do not wait for contributions from before `iteration`."""
-        self.peers[peer].newest = max(self.peers[peer].newest, self._exchange.covers(iteration - 1))
+        known = self.peers[peer]
+        known.newest = max(known.newest, self._exchange.covers(iteration - 1))
+        known.received = max(known.received, iteration - 1)
 
     def _counts(self, peer: int, iteration: int) -> bool:
         """Whether a peer's first contribution can be due by the end of `iteration`."""

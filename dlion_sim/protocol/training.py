@@ -30,7 +30,7 @@ from dlion_sim.protocol.events import (
 )
 from dlion_sim.protocol.membership import Membership
 from dlion_sim.protocol.membership_messages import Hello
-from dlion_sim.protocol.messages import Channel, Contribution, MalformedMessageError, Message
+from dlion_sim.protocol.messages import Channel, Contribution, MalformedMessageError, Message, Weights
 from dlion_sim.protocol.phases import Move, Phase, after
 from dlion_sim.protocol.state_transfer import messages, state_of
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
@@ -144,9 +144,13 @@ class Training:
         if not isinstance(message.body, Contribution):
             if not self._members.may_send(message):
                 raise MalformedMessageError(f"{message.sender} sends a {message.body.kind} before its first iteration")
+            if self.phase is Phase.STOPPED and isinstance(message.body, Weights):
+                return []
             return self.queue(receiver.received(message))
         update = Update.of(message)
         self._choices.exchange.arrived(update)
+        if self.phase is Phase.STOPPED:  # Nothing would take it out again.
+            return []
         if self._members.admits(update):
             self._inbox.append(update)
         return []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import sys
 
 import pytest
@@ -11,27 +12,54 @@ from dlion_sim.learning.layers import dense, kernels, pooling, usable_kernels, w
 from tests.learning.conftest import CPU
 
 CIPHER = build("cipher", (3, 32, 32), 10, seed=0)
+IMAGES = torch.randn(2, 3, 32, 32)
 
 
 def test_cipher_has_layers_for_fast_kernels():
-    assert usable_kernels(CIPHER, CPU, "fast") == "fast"
+    assert usable_kernels(CIPHER, CPU, "fast", IMAGES) == "fast"
     assert nn.ReLU in map(type, CIPHER)  # as it was
 
 
 def test_asked_for_pytorchs_the_model_stays_as_it_is():
-    assert usable_kernels(CIPHER, CPU, "torch") == "torch"
+    assert usable_kernels(CIPHER, CPU, "torch", IMAGES) == "torch"
     before = [*CIPHER]
     assert [*with_kernels(CIPHER, "torch")] == before
 
 
 def test_those_of_a_gpu_are_pytorchs():
-    assert usable_kernels(CIPHER, torch.device("cuda"), "fast") == "torch"
+    assert usable_kernels(CIPHER, torch.device("cuda"), "fast", IMAGES) == "torch"
 
 
 @pytest.mark.parametrize("layers", [[nn.Linear(8, 8), nn.ReLU()], [nn.Conv2d(3, 5, 3)]])
 def test_where_no_layer_suits_them_they_are_pytorchs(layers, caplog):
-    assert usable_kernels(nn.Sequential(*layers), CPU, "fast") == "torch"
+    assert usable_kernels(nn.Sequential(*layers), CPU, "fast", IMAGES) == "torch"
     assert caplog.messages == []
+
+
+class Residual(nn.Sequential):
+    """Of which the second layer's inputs are also outputs."""
+
+    def forward(self, images):
+        rectified = self[0](images)
+        return self[1](rectified) + rectified[..., ::2, ::2]
+
+
+class OneByOne(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.ReLU(), nn.MaxPool2d(2))
+
+    def forward(self, images):
+        rectified = self.layers[0](images)
+        return self.layers[1](rectified) + rectified[..., ::2, ::2]
+
+
+@pytest.mark.parametrize(("model", "warnings"), [(Residual(nn.ReLU(), nn.MaxPool2d(2)), 0), (OneByOne(), 1)])
+def test_a_model_that_does_not_use_its_layers_one_after_another_keeps_its_function(model, warnings, caplog):
+    kernels = usable_kernels(model, CPU, "fast", IMAGES)
+    torch.testing.assert_close(with_kernels(copy.deepcopy(model), kernels)(IMAGES), model(IMAGES))
+    assert kernels == "torch"
+    assert len(caplog.messages) == warnings
 
 
 def without_numba(monkeypatch):
@@ -72,6 +100,6 @@ def with_an_operator_of_another_version(monkeypatch):
 )
 def test_without_a_compiler_they_are_pytorchs_with_a_warning(elsewhere, reason, monkeypatch, caplog):
     elsewhere(monkeypatch)
-    assert usable_kernels(CIPHER, CPU, "fast") == "torch"
+    assert usable_kernels(CIPHER, CPU, "fast", IMAGES) == "torch"
     told = f"kernels: fast cannot be compiled here ({reason}), so PyTorch's kernels compute, and take longer"
     assert caplog.messages == [told]

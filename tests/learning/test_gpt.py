@@ -43,7 +43,7 @@ def with_torchs_layers(model: Gpt) -> nn.Module:
     }
     state = {}
     for name, value in model.state_dict().items():
-        if not name.startswith(("tokens", "positions")):
+        if not name.startswith(("token_", "position_")):
             for ours, torchs in names.items():
                 name = name.replace(ours, torchs)
             state[name] = value
@@ -57,9 +57,9 @@ def test_it_computes_what_torchs_transformer_does():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
     reference, given = with_torchs_layers(model), tokens()
-    embedded = model.tokens.weight[given] + model.positions.weight
+    embedded = model.token_embedding_head.weight[given] + model.position_embedding.weight
     mask = nn.Transformer.generate_square_subsequent_mask(CONTEXT)
-    expected = reference(embedded, mask=mask, is_causal=True) @ model.tokens.weight.T
+    expected = reference(embedded, mask=mask, is_causal=True) @ model.token_embedding_head.weight.T
     torch.testing.assert_close(model(given), expected, rtol=1e-4, atol=1e-5)
 
 

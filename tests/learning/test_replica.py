@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.learning import Layout, Replica, build, flatten
+from dlion_sim.learning.optimizer import Muon
 from dlion_sim.learning.replica import look_at
 
 pytestmark = pytest.mark.usefixtures("single_threaded")
@@ -150,6 +151,26 @@ def test_merge(share):
     if share in (0.0, 1.0):
         assert torch.equal(own.parameters, other if share else before)
     assert own.version == 1
+
+
+def test_a_copy_of_others_parameters_heals_those_that_are_not_finite():
+    own = replica()
+    other = own.parameters.clone()
+    own.write(0, torch.full_like(other, float("nan")))
+    own.merge(other, 1.0)
+    assert torch.equal(own.parameters, other)
+
+
+def test_muon_steps_by_hidden_matrices_alone():
+    """Not by embeddings, nor by an output that is one of them."""
+    layout = Layout.of(build("gpt", (8,), 50, seed=0))
+    muon = Muon(layout, 0.0)
+    of_layers = sum(
+        size
+        for name, shape, size in zip(layout.names, layout.shapes, layout.sizes, strict=True)
+        if len(shape) > 1 and name.startswith("blocks.")
+    )
+    assert sum(rows * columns for _, rows, columns in muon._matrices) == of_layers
 
 
 def test_entries_are_written_on_one_twin_only():

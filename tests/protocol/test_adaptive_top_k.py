@@ -61,7 +61,14 @@ def test_a_budget_bounds_what_is_sent_on_average(budget, each):
     one = exchange(density=0.01, most=0.05, link_share=1.0, budget=budget)
     counts = []
     for iteration, gradient in enumerate(torch.randn(30, SIZE)):
-        own = LocalGradient(iteration, 32, gradient, seconds=0.5, factor=1 / 3, time=iteration + 1.0)
+        own = LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3, time=iteration + 1.0)
         counts.append(len(one.outgoing(own).messages[0][1].tensors[0]))
         assert 8 * sum(counts) <= budget * (iteration + 1)
     assert counts == [each] * 30
+
+
+def test_nothing_is_saved_up_for_while_a_worker_is_not_there():
+    """It starts a thousand seconds after the others."""
+    one = exchange(density=0.01, most=0.05, link_share=1.0, budget=8 * 10)
+    own = LocalGradient(0, 32, torch.randn(SIZE), seconds=1.0, factor=1 / 3, time=1000.0)
+    assert len(one.outgoing(own).messages[0][1].tensors[0]) == 10

@@ -1,7 +1,9 @@
 """HALoS: a short program of its rules, asynchronous local SGD as its case of one region, and what is dropped."""
 
 from collections import defaultdict
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -10,15 +12,17 @@ from hypothesis import strategies as st
 
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.compose import compose
-from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, Started
+from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerFound, PeerLost, Started
 from dlion_sim.protocol.exchange.async_local_sgd import PseudoGradient
 from dlion_sim.protocol.exchange.halos import GlobalAnswer, RegionPseudoGradient
 from dlion_sim.protocol.exchange.hosted import Answer
+from dlion_sim.protocol.membership_messages import Begins, Hello
+from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
 from tests.protocol.churn import World
 from tests.protocol.churn import noise as world_noise
-from tests.protocol.joined import layout, noise, noisy, random_delays, run, team
+from tests.protocol.joined import layout, noise, noisy, random_delays, run, setup, team
 from tests.protocol.test_churn import WHAT, ends_well
 
 RATE, P, BATCH = 0.1, 6, 32
@@ -184,3 +188,47 @@ def test_a_pseudo_gradient_whose_host_is_lost_is_dropped():
     assert one.iteration == 2
     torch.testing.assert_close(before, torch.full((P,), -RATE))
     torch.testing.assert_close(one.replica.parameters, torch.full((P,), -RATE - 0.2 * RATE))
+
+
+def test_a_host_that_is_back_begins_its_servers_where_its_sponsor_was():
+    """Not with the initial parameters, from which all are far away by then."""
+    keys = {"iterations": 60, "on_loss": "go_on", "delay": lambda random: 0.2 * random.expovariate(1.0)}
+    ends = []
+    for is_lost in (False, True):
+        world = World(halos(period=2, region_updates=2), 4, lambda *_: (1.0, -torch.ones(P)), regions=TWO, **keys)
+        if is_lost:
+            world.happen(6, world.crash, 0)
+            world.happen(9, world.come, 0)
+        world.run()
+        ends.append(min(float(worker.replica.parameters.min()) for worker in world.present))
+    without, returned = ends
+    assert returned > 0.7 * without, "its global server would pull all back to where they began"
+
+
+@pytest.mark.parametrize(
+    ("system", "body"),
+    [
+        (halos(period=1, region_updates=1), PseudoGradient(0, BATCH, 0, 1.0)),
+        (halos(period=1, region_updates=1), RegionPseudoGradient(0, BATCH, 0, 1.0)),
+        (
+            {"name": "decoupled_diloco", "exchange": {"period": 1, "fragments": 1, "delay": 0, "precision": "fp32"}},
+            PseudoGradient(0, BATCH, 0, 1.0),
+        ),
+    ],
+    ids=str,
+)
+def test_who_is_host_no_more_keeps_no_server(system, body):
+    """A pseudo-gradient may be under way to it; were it host again, it would go on with parameters of long ago."""
+    one = compose(SystemSpec.model_validate(system)).worker(replace(setup(1, 3), on_loss="go_on"))
+    one.handle(Started(), 0.0)
+    one.handle(PeerLost(0), 1.0)
+    one.handle(PeerFound(0), 2.0)
+    one.handle(MessageArrived(Message(0, Hello(0, 0, 0.0, 0, False))), 2.1)
+    one.handle(MessageArrived(Message(0, Begins(1))), 2.2)
+    late = one.handle(MessageArrived(Message(2, body, (torch.ones(P),))), 2.3)
+    assert [send.peer for send in late] == [2], "it is answered"
+    one.choices.exchange.start.fill_(100.0)
+    one.handle(PeerLost(0), 1000.0)
+    again = msgspec.structs.replace(body, iteration=500)
+    (send,) = one.handle(MessageArrived(Message(2, again, (torch.zeros(P),))), 1001.0)
+    assert torch.equal(send.message.tensors[0], torch.full((P,), 100.0))

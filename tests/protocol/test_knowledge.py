@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
+from dlion_sim.protocol.knowledge.direct import DirectKnowledgeTransfer, LossReport, WeightsRequest
+from dlion_sim.protocol.knowledge.weight_exchange import WeightExchange
 from dlion_sim.protocol.messages import MalformedMessageError, Message, Weights
 from tests.protocol.joined import run, setup, workers_of
 
@@ -158,3 +159,17 @@ def test_weight_exchange_averages_what_arrives_together():
     torch.testing.assert_close(worker.replica.parameters, full((8 + 0 + 4 + 8) / 4))
     assert [a.peer for a in sent] == [1, 2, 3]
     torch.testing.assert_close(sent[0].message.tensors[0], full(5.0))
+
+
+def test_a_worker_that_skips_the_end_of_a_period_reports_at_its_next_iteration():
+    transfer = DirectKnowledgeTransfer(DirectKnowledgeTransfer.Parameters(period=4), setup())
+    rounds = []
+    for iterations in (1, 2, 3, 6, 7, 8, 9, 17):  # Hop's stragglers skip some.
+        sent = transfer.stepped(iterations, 1.0)
+        rounds += [(iterations, send.message.body.round) for send in sent if send.peer == 1]
+    assert rounds == [(6, 1), (8, 2), (17, 4)]
+
+
+def test_a_worker_that_joins_waits_for_the_end_of_its_first_period():
+    transfer = WeightExchange(WeightExchange.Parameters(period=4), setup())
+    assert [bool(transfer.stepped(iterations, 1.0)) for iterations in (10, 11, 13, 14, 16)] == [0, 0, 1, 0, 1]

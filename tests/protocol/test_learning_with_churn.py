@@ -1,5 +1,6 @@
 """The properties that make systems learn, with churn."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,6 +67,23 @@ def test_a_worker_that_rejoins_has_the_parameters_of_all_others_to_the_bit(syste
     for iteration in range(period, 16, period):
         first, *others = [log.ends[iteration] for log in world.logs if iteration in log.ends]
         assert all(torch.equal(first, each) for each in others)
+
+
+@pytest.mark.parametrize(("period", "delay"), [(4, 0), (6, 1), (12, 5)])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_worker_that_rejoins_streaming_diloco_takes_the_outer_steps_of_all_others(period, delay, seed):
+    """It counts every pseudo-gradient once: in the state, or as it arrives. Sums may differ in their order."""
+    system = {"name": "streaming_diloco", "exchange": {"period": period, "delay": delay, "precision": "fp32"}}
+    keys = {"iterations": 40, "on_loss": "go_on", "patient": True, "delay": lambda random: random.uniform(0.1, 1.0)}
+    world = World(system, 4, noise, seed=seed, **keys)
+    world.happen(5, world.leave, 3)
+    world.happen(15, world.come, 3)
+    world.run()
+    assert 12 < world.log(3).joined.iteration < 36
+    first, *others = [worker.choices.exchange.common[0] for worker in world.present]
+    assert len(others) == 3
+    for other in others:
+        torch.testing.assert_close(first, other, rtol=0, atol=1e-6)
 
 
 def test_gradients_are_conserved_across_a_loss_and_a_reconnection():

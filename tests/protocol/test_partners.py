@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.errors import InputError
+from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.exchange.moshpit import grid
+from dlion_sim.scenario import SystemSpec
 from dlion_sim.streams import stream
 from tests.protocol import joined
 from tests.protocol.joined import noise, random_delays, run, team
@@ -138,3 +140,17 @@ def test_a_late_round_is_the_same_whether_or_not_earlier_ones_were_asked_for():
     late = grid(5, 10, 4, 2, 3000).copy()
     again = [grid(5, 10, 4, 2, number) for number in (1, 2, 2999, 3000)][-1]
     np.testing.assert_array_equal(late, again)
+
+
+def test_a_grid_that_is_too_small_is_refused():
+    with pytest.raises(InputError) as refused:
+        team({"name": "moshpit", "exchange": {"side": 2}}, 6)
+    assert "a grid of 2^2 cells is too small for 6 workers" in str(refused.value)
+    assert "3 or more" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["moshpit", "noloco"])
+@pytest.mark.parametrize("synchronization", ["asynchronous", {"kind": "bounded_staleness", "staleness": 5}])
+def test_means_of_groups_need_all_in_step(name, synchronization):
+    with pytest.raises(InputError, match=f"'exchange: {name}' needs all workers to be in step"):
+        compose(SystemSpec.model_validate({"name": name, "synchronization": synchronization}))

@@ -1,6 +1,7 @@
 """SparseLoCo: what is selected, in how many bytes, and that nothing of a pseudo-gradient is lost."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,3 +77,11 @@ def test_what_is_not_sent_comes_later():
     run([worker], noisy)
     remains = worker.choices.exchange._residual
     torch.testing.assert_close(worker.replica.parameters - remains, moved, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_that_are_not_finite_stay_so_for_those_that_get_them(value):
+    """In a run that diverges."""
+    values = torch.arange(20.0)
+    values[3] = value
+    assert not unpack(pack(values, 0.5), 20, 0.5).isfinite().all()

@@ -1,5 +1,7 @@
 """Workers joined by a list: updates, waits and messages."""
 
+import weakref
+
 import pytest
 import torch
 from hypothesis import given
@@ -204,3 +206,23 @@ def test_a_fit_is_shared_only_when_it_changes():
     assert [type(a.message.body) for a in first if isinstance(a, Send)] == [ComputeProfile] * 2
     second = workers[0].handle(GradientReady(1.0, torch.ones(6), 0.01 + 0.001 * 32), 2.0)
     assert not [a for a in second if isinstance(a, Send) and isinstance(a.message.body, ComputeProfile)]
+
+
+@pytest.mark.parametrize(
+    "system",
+    [{"name": "ako"}, {**ASYNCHRONOUS, "knowledge_transfer": {"kind": "weight_exchange", "period": 2}}],
+    ids=str,
+)
+def test_a_worker_that_has_finished_keeps_nothing_of_what_slower_ones_send(system):
+    (one,) = workers_of(system, [setup(0, iterations=1)])
+    one.handle(Started(), 0.0)
+    one.handle(GradientReady(1.0, torch.ones(6), 1.0), 1.0)
+    assert one.phase is Phase.STOPPED
+    values = weakref.WeakSet()
+    for iteration in range(3):
+        for body in (Contribution(iteration, 32), *[Weights(iteration)] * ("knowledge_transfer" in system)):
+            tensor = torch.ones(6)
+            values.add(tensor)
+            one.handle(MessageArrived(Message(1, body, (tensor,))), 2.0 + iteration)
+    del tensor
+    assert not values

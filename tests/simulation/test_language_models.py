@@ -116,7 +116,9 @@ def test_a_base_is_found_beside_the_scenario_and_identified_by_its_digest(tmp_pa
     data = to_data(gpt())
     data["workload"]["lora"] = {"rank": 2, "base": "base.pt"}
     setting = Setting.of(from_data(data, folder=tmp_path))
-    assert torch.equal(setting.model.tokens.weight, Setting.of(gpt("seed=7")).model.tokens.weight)
+    assert torch.equal(
+        setting.model.token_embedding_head.weight, Setting.of(gpt("seed=7")).model.token_embedding_head.weight
+    )
     resolved = setting.scenario
     assert resolved.workload.lora.base == str(tmp_path / "base.pt")
     assert Setting.of(from_data(to_data(resolved))).scenario == resolved

@@ -24,7 +24,7 @@ def with_kernels(model: nn.Module, kernels: Kernels) -> nn.Module:
     if kernels == "torch":
         return model
     for layers in [*model.modules()]:
-        if isinstance(layers, nn.Sequential):
+        if type(layers) is nn.Sequential:  # One of another class may call its layers otherwise than in order.
             _replace(layers)
     return model
 
@@ -52,15 +52,18 @@ def _replace(layers: nn.Sequential) -> None:
             layers[place] = OneDnnLinear(layer)
 
 
-def usable_kernels(model: nn.Module, device: torch.device, wanted: Kernels) -> Kernels:
+def usable_kernels(model: nn.Module, device: torch.device, wanted: Kernels, inputs: torch.Tensor) -> Kernels:
     """The kernels that compute `model` on `device`: "fast" only if wanted, on a CPU, and if there is a layer for them.
 
-    Logs a warning if they cannot be compiled.
+    Logs a warning if they cannot be compiled, or if the outputs for `inputs` [N, ...] are others, as of a model that
+    uses layers of a sequence one by one.
     """
     if wanted == "torch" or device.type != "cpu":
         return "torch"
     try:
         faster = with_kernels(copy.deepcopy(model), wanted)
+        is_changed = [*map(type, faster.modules())] != [*map(type, model.modules())]
+        is_same = not is_changed or _are_close(copy.deepcopy(model), faster, inputs)
     except Exception as error:  # any error of a compiler or of an operator of another version
         reason = next(iter(str(error).splitlines()), "")
         _LOG.warning(
@@ -69,5 +72,13 @@ def usable_kernels(model: nn.Module, device: torch.device, wanted: Kernels) -> K
             reason,
         )
         return "torch"
-    is_changed = [*map(type, faster.modules())] != [*map(type, model.modules())]
-    return "fast" if is_changed else "torch"
+    if not is_same:
+        _LOG.warning("kernels: fast does not suit how this model uses its layers, so PyTorch's kernels compute")
+    return "fast" if is_changed and is_same else "torch"
+
+
+def _are_close(one: nn.Module, other: nn.Module, inputs: torch.Tensor) -> bool:
+    """Whether the outputs differ by no more than rounding."""
+    with torch.no_grad():
+        outputs, others = one.eval()(inputs), other.eval()(inputs)
+    return torch.allclose(outputs, others, rtol=1e-3, atol=1e-3 * float(outputs.abs().max()), equal_nan=True)

@@ -31,8 +31,8 @@ class Gpt(nn.Module):
 
     def __init__(self, vocabulary: int, context: int, layers: int, heads: int, width: int) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(vocabulary, width)
-        self.positions = nn.Embedding(context, width)
+        self.token_embedding_head = nn.Embedding(vocabulary, width)
+        self.position_embedding = nn.Embedding(context, width)
         self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
         self.norm = nn.LayerNorm(width)
         for name, parameter in self.named_parameters():
@@ -46,8 +46,8 @@ class Gpt(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Raises IndexError for more tokens than the context."""
         places = torch.arange(tokens.shape[-1], device=tokens.device)
-        hidden = self.blocks(self.tokens(tokens) + self.positions(places))
-        return linear(self.norm(hidden), self.tokens.weight)
+        hidden = self.blocks(self.token_embedding_head(tokens) + self.position_embedding(places))
+        return linear(self.norm(hidden), self.token_embedding_head.weight)
 
 
 class Block(nn.Module):

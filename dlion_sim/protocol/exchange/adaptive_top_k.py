@@ -40,11 +40,14 @@ class AdaptiveTopKExchange(TopKExchange):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._allowed, self._time = math.inf if parameters.budget is None else 0.0, 0.0
-        """Entries that the budget has left at that time."""
+        self._allowed = math.inf if parameters.budget is None else 0.0
+        """Entries that the budget has left at the last gradient."""
+        self._time: float | None = None
+        """Of that one; it has been saved up for since this worker's first gradient began."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        self._allowed += (self.parameters.budget or 0.0) / SPARSE_ENTRY_BYTES * (own.time - self._time)
+        before = own.time - own.seconds if self._time is None else self._time
+        self._allowed += (self.parameters.budget or 0.0) / SPARSE_ENTRY_BYTES * (own.time - before)
         self._time = own.time
         return super().outgoing(own)
 

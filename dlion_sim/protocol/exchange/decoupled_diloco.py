@@ -221,7 +221,9 @@ class DecoupledDiLoCoExchange(HostedExchange):
     def _step(self, number: int, publications: list[Message]) -> Sent:
         """Nesterov's step of a fragment, and its result to each of these learners."""
         entries = self._fragments[number]
-        start, momentum = self._outer = self._outer or (self.start.clone(), torch.zeros_like(self.start))
+        start, momentum = outer = self._outer or (self.start.clone(), torch.zeros_like(self.start))
+        if self._is_syncer:  # Otherwise a learner did not know that it is another one now.
+            self._outer = outer
         bodies = [each.body for each in publications if isinstance(each.body, PseudoGradient)]
         weights = [body.batch_size / sum(other.batch_size for other in bodies) for body in bodies]
         moved = [decode(each.tensors, self.parameters.precision, len(entries)) for each in publications]

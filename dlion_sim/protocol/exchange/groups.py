@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -17,6 +18,8 @@ from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 class GroupExchange(Exchange):
     """A worker waits for the present members of its group, at the end of each period; it is alone if there are none."""
 
+    kind: ClassVar[str]
+    """As it is registered."""
     needs_everyone = True
     joins_with_state = True
     receives = (Mixed,)
@@ -27,6 +30,11 @@ class GroupExchange(Exchange):
         period: int = Field(10, ge=1, description="Iterations between exchanges.")
 
     parameters: Parameters
+
+    @classmethod
+    def needs_lockstep(cls, parameters: Parameters) -> str:
+        """A mean of other parameters than the group's in this exchange would be another one at each worker."""
+        return f"exchange: {cls.kind}"
 
     @abstractmethod
     def group(self, number: int) -> Sequence[int]:

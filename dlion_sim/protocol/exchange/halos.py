@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from pydantic import Field
@@ -117,17 +117,20 @@ class HalosExchange(HostedExchange):
             raise MalformedMessageError("an answer to no pseudo-gradient")
 
     def take(self, message: Message) -> Sent:
+        """A server that this worker does not hold any more answers once, to a sender that did not know that yet."""
         match message.body:
             case RegionPseudoGradient(iteration):
-                self._global_server = self._global_server or self._server(is_global=True)
-                parameters = self._global_server.step(message, self.there)
-                return self.deliver(message.sender, GlobalAnswer(iteration), parameters)
+                server = self._global_server or self._server(is_global=True)
+                if self.host(self.there) == self.setup.worker:
+                    self._global_server = server
+                return self.deliver(message.sender, GlobalAnswer(iteration), server.step(message, self.there))
             case PseudoGradient(iteration, samples):
-                server = self._region_server = self._region_server or self._server(is_global=False)
+                server = self._region_server or self._server(is_global=False)
                 sent = self.deliver(message.sender, Answer(iteration), server.step(message, self.there))
-                if self.host(self._region) != self.setup.worker:  # Its sender did not know that yet.
+                if self.host(self._region) != self.setup.worker:
                     self.drop(samples)
                     return sent
+                self._region_server = server
                 server.samples += samples
                 server.updates += 1
                 is_due = server.asked is None and server.updates >= self.parameters.region_updates
@@ -163,6 +166,11 @@ class HalosExchange(HostedExchange):
                 actions = [Send(*each) for each in self._send(region)]
             self._region_server = None
         return actions
+
+    def take_over(self, tensors: Sequence[Tensor]) -> None:
+        """Servers that it will hold begin with the sponsor's `start`, not with the initial parameters."""
+        super().take_over(tensors)
+        self._region_server = self._global_server = None
 
     def _send(self, region: _Server) -> Sent:
         assert isinstance(region.last, PseudoGradient)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from pydantic import Field
 from torch import Tensor
 
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.exchange.groups import GroupExchange
 from dlion_sim.protocol.registry import SYSTEMS, Composition, register
 from dlion_sim.streams import stream
@@ -39,14 +41,23 @@ class MoshpitExchange(GroupExchange):
         )
 
     parameters: Parameters
+    kind = "moshpit"
+
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        workers, dimensions = setup.workers, parameters.dimensions
+        least = next(side for side in range(1, workers + 1) if side**dimensions >= workers)
+        self._side = parameters.side or least
+        if self._side < least:
+            problem = f"a grid of {self._side}^{dimensions} cells is too small for {workers} workers"
+            raise InputError(problem, path="side", allowed=f"{least} or more")
 
     def next_start(self, mean: Tensor) -> Tensor:
         return mean
 
     def group(self, number: int) -> Sequence[int]:
-        workers, dimensions = self.setup.workers, self.parameters.dimensions
-        side = self.parameters.side or next(m for m in range(1, workers + 1) if m**dimensions >= workers)
-        cells = grid(self.setup.seed, workers, side, dimensions, number)
+        dimensions = self.parameters.dimensions
+        cells = grid(self.setup.seed, self.setup.workers, self._side, dimensions, number)
         others = np.delete(np.arange(dimensions), number % dimensions)
         same = (cells[:, others] == cells[self.setup.worker, others]).all(axis=1)
         return [int(worker) for worker in np.flatnonzero(same) if worker != self.setup.worker]

@@ -33,6 +33,7 @@ class NoLoCoExchange(GroupExchange):
         outer_momentum: float = Field(0.5, ge=0, lt=1, description="a.")
 
     parameters: Parameters
+    kind = "noloco"
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)

@@ -111,7 +111,9 @@ def pack(values: Tensor, density: float) -> tuple[Tensor, Tensor]:
     rows = torch.repeat_interleave(torch.arange(len(counts)), torch.from_numpy(counts)).to(places.device)
     chosen = chunks[rows, places]
     spread = chosen.std(correction=0).clamp(min=torch.finfo(torch.float32).tiny)
-    levels = ((chosen - chosen.mean()) / spread * (LEVELS / _WIDTH) + LEVELS / 2).floor().clamp(0, LEVELS - 1).long()
+    places_in_width = (chosen - chosen.mean()) / spread * (LEVELS / _WIDTH) + LEVELS / 2
+    # Not a number has a level too: in a run that diverges, the level's mean carries it on.
+    levels = places_in_width.nan_to_num().floor().clamp(0, LEVELS - 1).long()
     sums = torch.zeros(LEVELS, device=values.device).index_add_(0, levels, chosen)
     means = sums / torch.bincount(levels, minlength=LEVELS).clamp(min=1)
     codes = (levels * CHUNK + places).cpu().numpy()

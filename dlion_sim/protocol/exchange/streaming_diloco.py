@@ -94,6 +94,8 @@ class StreamingDiLoCoExchange(Exchange):
         self._momentum = torch.zeros_like(start)
         self._contributions: dict[int, dict[int, Tensor]] = {}
         """What was sent in an iteration, by sender, until it is used."""
+        self._applied = -1
+        """The last iteration whose end this worker has reached."""
         self._sums, self._counts = torch.zeros_like(start), torch.zeros(count)
         """Sums [P] and numbers [fragments] of contributions that are in a state taken over."""
         self.common = self._start, self._momentum, self._sums, self._counts
@@ -131,6 +133,7 @@ class StreamingDiLoCoExchange(Exchange):
     def apply(self, incoming: Incoming) -> int:
         for update in incoming.received:
             self._take(update)
+        self._applied = incoming.iteration
         steps = incoming.iteration + 1
         if steps % self._interval:
             return 0
@@ -142,8 +145,8 @@ class StreamingDiLoCoExchange(Exchange):
         applied = len(values)
         if mine is not None:
             values[self.setup.worker] = mine
-        count = len(incoming.peers) + 1 if self.parameters.eager else applied + (mine is not None)
-        self._outer_step(steps, values, count + int(self._counts[self._number(steps)]))
+        known = applied + (mine is not None) + int(self._counts[self._number(steps)])
+        self._outer_step(steps, values, len(incoming.peers) + 1 if self.parameters.eager else known)
         return applied
 
     def _outer_step(self, steps: int, values: dict[int, Tensor], count: int) -> None:
@@ -163,13 +166,17 @@ class StreamingDiLoCoExchange(Exchange):
         self.setup.replica.write_entries(entries, torch.lerp(start, mine, self.parameters.alpha))
 
     def state(self) -> Sequence[Tensor]:
-        """phi, the outer momentum, and the contributions that are still to be used, summed by fragment."""
+        """phi, the outer momentum, and the contributions that are still to be used, summed by fragment.
+
+        Without the own one of the present iteration: whoever gets this state gets that one as all others do.
+        """
         sums, counts = self._sums.clone(), self._counts.clone()
         for iteration, values in self._contributions.items():
             steps = iteration + 1 + self._delay
-            for value in values.values():
-                sums[self._entries(steps)] += value
-                counts[self._number(steps)] += 1
+            for sender, value in values.items():
+                if sender != self.setup.worker or iteration <= self._applied:
+                    sums[self._entries(steps)] += value
+                    counts[self._number(steps)] += 1
         return [self._start.clone(), self._momentum.clone(), sums, counts]
 
     def _take(self, update: Update) -> None:

@@ -62,16 +62,18 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         """By worker and round, losses: the last one of decided rounds, and all later ones."""
         self._open_round: int | None = None
         self._iterations = 0
+        """Completed ones; 0 before the first here."""
         self._arrived: list[Tensor] = []
 
     def stepped(self, iterations: int, loss: float) -> list[Action]:
         """At the end of a period: decide the last round if it is still open, and send a report for the next one."""
-        self._iterations = iterations
+        before, self._iterations = self._iterations or iterations - 1, iterations
         self._losses.append(loss)
-        if iterations % self.parameters.period:
+        number = iterations // self.parameters.period
+        if number == before // self.parameters.period:  # Some may have been skipped.
             return []
         overdue = self._decide()
-        self._open_round = iterations // self.parameters.period
+        self._open_round = number
         report = LossReport(self._open_round, sum(self._losses) / len(self._losses))
         self._reports[self.setup.worker][report.round] = report.loss
         message = Message(self.setup.worker, report)

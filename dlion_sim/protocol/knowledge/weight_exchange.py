@@ -30,9 +30,12 @@ class WeightExchange(KnowledgeTransfer):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._arrived: list[Tensor] = []
+        self._iterations = 0
+        """Completed ones; 0 before the first here."""
 
     def stepped(self, iterations: int, loss: float) -> list[Action]:
-        if iterations % self.parameters.period:
+        before, self._iterations = self._iterations or iterations - 1, iterations
+        if iterations // self.parameters.period == before // self.parameters.period:  # Some may have been skipped.
             return []
         weights = Message(self.setup.worker, Weights(iterations), (self.setup.replica.snapshot(),))
         return [Send(peer, weights) for peer in self.setup.peers]
