@@ -178,6 +178,8 @@ def _without_round_trips(data: Data, _: Scenario) -> Data:
     for place in (wan, *wan.get("paths", []), *(cloud["lan"] for cloud in data["cluster"]["clouds"])):
         if "rtt" in place:
             place["rtt"] = "0 s"
+    for row in wan.get("rtt_matrix", {}).values():
+        row.update(dict.fromkeys(row, "0 s"))
     return data
 
 

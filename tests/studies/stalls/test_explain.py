@@ -137,6 +137,16 @@ def test_each_variant_lacks_its_cause():
     assert data["R4"]["workload"]["input"]["cache"] == 0.0
 
 
+def test_without_round_trips_messages_take_none(tmp_path):
+    """Also of a matrix."""
+    ends = []
+    for place, rtt in enumerate(("rtt: 0 s", "rtt_matrix: {east: {west: 300 ms}}")):
+        _, planned = variants(digits("system=baseline", ALIKE, f"cluster.wan={{bandwidth: 20 Mbps, {rtt}}}"), 6)
+        (without,) = (variant.scenario for variant in planned if variant.name == "no-round-trips")
+        ends.append(simulate(without, tmp_path / str(place)).outcome["virtual_seconds"])
+    assert ends[0] == ends[1]
+
+
 def test_a_single_worker_has_no_fabric_and_no_egress():
     priced = [f"cluster.clouds.{number}.workers.0.price=1" for number in range(2)]
     fabric = "cluster.clouds.0.lan={fabric: {leaves: 2, spines: 2}}"
