@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from functools import reduce
+from operator import getitem
+from typing import Any, get_args
 
 import pandas as pd
 
 from dlion_sim.analysis.stalls.attribution import LINKS, Stalls
 from dlion_sim.analysis.traffic import utilization
 from dlion_sim.results import participants
-from dlion_sim.scenario import BANDWIDTH, CORES
+from dlion_sim.scenario import BANDWIDTH, CORES, from_data
+from dlion_sim.scenario.wan import Key
 
 Data = dict[str, Any]
 FACTOR = 2
 _MACHINE = "machine of "
+_OF_PATHS: tuple[Key, ...] = get_args(Key)
 _UNITS = {"bps": BANDWIDTH, "cores": CORES}
 
 
@@ -41,7 +45,7 @@ def with_faster(data: Data, name: str) -> Data:
     data = copy.deepcopy(data)
     match name.split(" "):
         case ["path", "from", sender, "to", receiver]:
-            _speed_path(data["cluster"]["wan"], sender, receiver)
+            _speed_path(data, sender, receiver)
         case ["LAN", "of", cloud]:
             lan = next(each for each in data["cluster"]["clouds"] if each["name"] == cloud)["lan"]
             lan["bandwidth"] = _faster(lan["bandwidth"])
@@ -58,21 +62,19 @@ def with_faster(data: Data, name: str) -> Data:
     return data
 
 
-def _speed_path(wan: Data, sender: str, receiver: str) -> None:
-    """Make one direction faster."""
-    own: Data = {}
+def _speed_path(data: Data, sender: str, receiver: str) -> None:
+    """Make one direction faster: a path of its own, with what is stated for it."""
+    wan, stated = data["cluster"]["wan"], from_data(data).cluster.paths.stated
+    found = ((key, stated(key, sender, receiver)) for key in _OF_PATHS)
+    own: Data = {key: reduce(getitem, place[0], wan) for key, place in found if place}
     others: list[Data] = []
     for path in wan.get("paths", []):
-        ends = path.get("between") or [path["from"], path["to"]]
-        settings = {key: value for key, value in path.items() if key not in ("between", "from", "to")}
-        if ends == [sender, receiver] or ("between" in path and ends == [receiver, sender]):
-            own = settings
-            if "between" in path:
-                others.append({"from": receiver, "to": sender, **settings})
-        else:
+        if {*path.get("between", ())} == {sender, receiver}:
+            rest = {key: value for key, value in path.items() if key != "between"}
+            others.append({"from": receiver, "to": sender, **rest})
+        elif (path.get("from"), path.get("to")) != (sender, receiver):
             others.append(path)
-    bandwidth = own.get("bandwidth") or wan.get("matrix", {}).get(sender, {}).get(receiver) or wan["bandwidth"]
-    wan["paths"] = [*others, {"from": sender, "to": receiver, **own, "bandwidth": _faster(bandwidth)}]
+    wan["paths"] = [*others, {"from": sender, "to": receiver, **own, "bandwidth": _faster(own["bandwidth"])}]
 
 
 def _speed_nic(machine: Data, link: str) -> None:

@@ -53,6 +53,9 @@ def doubled(name, *overrides):
         "{bandwidth: 40 Mbps, rtt: 60 ms}",
         "{rtt: 60 ms, paths: [{between: [west, east], bandwidth: 40 Mbps, rtt: 60 ms}]}",
         "{rtt: 60 ms, matrix: {east: {west: 40 Mbps}, west: {east: 40 Mbps}}}",
+        "{bandwidth: 1 Mbps, rtt: 5 ms, paths: [{between: [west, '*'], bandwidth: 40 Mbps, rtt: 60 ms}]}",
+        "{rtt: 60 ms, paths: [{from: east, to: '*', bandwidth: 40 Mbps}, {from: west, to: east, bandwidth: 40 Mbps}]}",
+        "{rtt_matrix: {east: {west: 60 ms}}, paths: [{between: ['*', '*'], bandwidth: 40 Mbps}]}",
     ],
 )
 def test_a_path_is_faster_in_one_direction(name, paths, wan):
