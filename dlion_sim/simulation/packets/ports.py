@@ -26,6 +26,7 @@ from dlion_sim.simulation.packets.views import (
     packet_of,
     port_of,
     queue_of,
+    slot_of,
     state_of,
     switch_of,
 )
@@ -282,15 +283,24 @@ def _make_ready(at, number):
     queue.ready_last = number
 
 
+@inlined
+def _left(at, connection):
+    """The bytes left to send of the message of a connection's next segment."""
+    number = connection.sending
+    if connection.lost_first != NONE:
+        number = slot_of(at, connection, connection.lost_first).message
+    return message_of(at, number).left if number != NONE else 0
+
+
 @njit
 def _next_ready(at, port, queue, priority):
     """Remove the next connection from the ready ones: in turn, or the one with least bytes left to send."""
     before, found = NONE, queue.ready_first
     if state_of(at).by_size:
         last, each = NONE, queue.ready_first
-        least = message_of(at, connection_of(at, found).first).left
+        least = _left(at, connection_of(at, found))
         while each != NONE:
-            left = message_of(at, connection_of(at, each).first).left
+            left = _left(at, connection_of(at, each))
             if left < least:
                 least, before, found = left, last, each
             last, each = each, connection_of(at, each).next_ready

@@ -76,6 +76,20 @@ def test_a_burst_is_used_up_when_the_rate_changes():
     assert [there[each] / packet for each in sent] == pytest.approx([0, 0.75, 1.25, 1.75], abs=1e-9)
 
 
+@pytest.mark.parametrize("before", [0, 1448])
+def test_a_nic_sends_the_message_with_least_left_first(before):
+    """Whatever was sent before, of which the sender does not know yet that it arrived."""
+    network = PacketNetwork([Port(1e6)] * 3, by_size=True)
+    endpoint = Pfabric(window=200, timeout=1.0)
+    one, other = (network.connect([(0, 1)], [(2,)], latency=0.05, endpoint=endpoint) for _ in range(2))
+    if before:
+        network.send(one, before)
+    long, short = network.send(one, 100_000), network.send(other, 50_000)
+    left = times(network.run(), "sent")
+    assert left[short] < 0.06
+    assert left[long] == pytest.approx((before + 150_000) / 1e6, rel=0.1)
+
+
 @pytest.mark.parametrize("kind", ["raw", "reliable", "probing", "pfabric"])
 @settings(max_examples=25, deadline=None)
 @given(traffic, queues, st.integers(0, 4), st.floats(0, 0.02), st.booleans())
