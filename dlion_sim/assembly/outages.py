@@ -38,6 +38,13 @@ class Outage:
     kind: Kind = "crash"
     notice: float = 0.0
     """Seconds of notice before a preemption; 0 for other kinds."""
+    cut_short: float = math.inf
+    """The begin of the first crash or preemption during a leave; infinite without one."""
+
+    @property
+    def killed_at(self) -> float:
+        """When a process that still runs ends at once; infinite: never."""
+        return self.cut_short if self.kind == "leave" else self.begin
 
 
 class Outages:
@@ -164,7 +171,10 @@ def _as_outages(intervals: Iterator[Interval], entry: AnyOutageModel, availabili
 
 
 def _merged(sources: Sequence[Iterable[Outage]], pause: float, horizon: float) -> Iterator[Outage]:
-    """All outages in order; one that begins during another, or up to `pause` after it, extends that one."""
+    """All outages in order; one that begins during another, or up to `pause` after it, extends that one.
+
+    Of a leave that others extend, the first of another kind is the latest end of the process.
+    """
     ordered = heapq.merge(*sources, key=attrgetter("begin"))
     current, merged = None, 0
     for outage in takewhile(lambda each: each.begin < horizon, ordered):
@@ -175,7 +185,10 @@ def _merged(sources: Sequence[Iterable[Outage]], pause: float, horizon: float) -
         else:
             merged += 1
             end = max(current.end, outage.end) if merged < _MOST_MERGED else math.inf
-            current = replace(current, end=end)
+            cut_short = current.cut_short
+            if current.kind == "leave":
+                cut_short = min(cut_short, outage.killed_at)
+            current = replace(current, end=end, cut_short=cut_short)
         if math.isinf(current.end):
             break
     if current is not None:

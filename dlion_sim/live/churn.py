@@ -30,7 +30,8 @@ class Change:
 class Churn(Timetable):
     """Ends nodes and starts others in their place, until the end of the block.
 
-    A node that crashes, or has not left by the time of a preemption, is killed; one that is to leave gets SIGTERM.
+    A node that crashes, or has not left by the time of a preemption, is killed; one that is to leave gets SIGTERM, and
+    is killed if its machine crashes before it has left.
     """
 
     def __init__(self, nodes: RunNodes) -> None:
@@ -90,8 +91,8 @@ def _of(rank: int, outages: Iterator[Outage], restart: float) -> Iterator[Change
         if outage.begin > 0:
             if outage.kind != "crash":
                 yield Change(max(back, outage.begin - outage.notice), rank, "notice", incarnation)
-            if outage.kind != "leave":
-                yield Change(outage.begin, rank, "end", incarnation)
+            if math.isfinite(outage.killed_at):
+                yield Change(outage.killed_at, rank, "end", incarnation)
             incarnation += 1
         back = outage.end + restart
         if math.isfinite(back):

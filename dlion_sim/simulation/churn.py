@@ -120,8 +120,8 @@ class Churn:
             return
         if outage.kind != "crash":
             self._at(outage.begin - outage.notice, partial(self._notify, number, outage))
-        if outage.kind != "leave":
-            self._at(outage.begin, partial(self._crash, number, outage))
+        if math.isfinite(outage.killed_at):
+            self._at(outage.killed_at, partial(self._crash, number, outage))
 
     def _notify(self, number: int, outage: Outage) -> None:
         self._leaving[number] = outage

@@ -60,10 +60,10 @@ def test_a_worker_a_pattern_and_a_cloud() -> None:
             "clouds": {"edge": {"down": [["15 s", "30 s"]], "kind": "preemption", "notice": "5 s"}},
         }
     )
-    assert list(found.participant(1)) == [Outage(10, 30, "leave"), Outage(70, math.inf, "leave")]
+    assert list(found.participant(1)) == [Outage(10, 30, "leave", cut_short=15), Outage(70, math.inf, "leave")]
     assert list(found.participant(0)) == [Outage(15, 30, "preemption", 5), Outage(50, 60, "crash")]
     assert times(found, 4) == []
-    assert found.next_after(1, 10.0) == Outage(10, 30, "leave")
+    assert found.next_after(1, 10.0) == Outage(10, 30, "leave", cut_short=15)
     assert found.next_after(1, 10.1) == Outage(70, math.inf, "leave")
     assert found.next_after(1, 71.0) is None
 
@@ -75,6 +75,18 @@ def test_a_late_participant_is_absent_at_the_start() -> None:
 def test_outages_within_the_restart_time_are_one() -> None:
     down = {"down": [["10 s", "20 s"], ["24 s", "30 s"], ["36 s", "40 s"]]}
     assert times(outages({"workers": {"edge/0": down}, "restart": "5 s"}), 0) == [(10, 30), (36, 40)]
+
+
+def test_the_first_crash_or_preemption_during_a_leave_ends_it() -> None:
+    leave = {"workers": {"edge/0": {"down": [["10 s", "20 s"]], "kind": "leave"}}}
+    for kind, down, killed in [
+        ("crash", [["15 s", "16 s"], ["17 s", "40 s"]], 15),
+        ("preemption", [["15 s", "16 s"]], 15),
+        ("leave", [["15 s", "16 s"]], math.inf),
+        ("crash", [["30 s", "40 s"]], math.inf),
+    ]:
+        first = next(outages(leave | {"clouds": {"edge": {"down": down, "kind": kind}}}).participant(0))
+        assert (first.begin, first.kind, first.killed_at) == (10, "leave", killed)
 
 
 def test_servers_share_outages_of_their_worker_or_cloud() -> None:

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from dlion_sim.assembly.outages import Outage
 from dlion_sim.errors import InputError
+from dlion_sim.live.churn import _of
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.simulation import simulate
@@ -266,3 +268,10 @@ def test_in_step_a_live_run_with_a_leave_and_a_return_learns_what_a_simulated_on
 
 def losses(run):
     return run.iterations().pivot(index="iteration", columns="worker", values="loss")
+
+
+def test_a_node_that_is_to_leave_is_killed_by_a_crash_of_its_machine():
+    outages = [Outage(10, 20, "leave", cut_short=12), Outage(30, 40, "leave")]
+    told = [(each.time, each.what, each.incarnation) for each in _of(0, iter(outages), 1.0)]
+    assert told[:3] == [(10, "notice", 0), (12, "end", 0), (21, "return", 1)]
+    assert told[3:] == [(30, "notice", 1), (41, "return", 2)]

@@ -207,6 +207,14 @@ def test_an_outage_after_a_leave_begins_when_the_participant_has_left(leaves_aft
     assert world.of(0) == [(left + 0.05, PeerLost(2)), (back + 0.1, PeerFound(2))]
 
 
+@pytest.mark.parametrize(("leaves_after", "ends", "what"), [(15.0, 12, "down"), (1.0, 11, "left")])
+def test_a_crash_during_a_leave_ends_the_process_at_once(leaves_after, ends, what):
+    world = World({2: [Outage(10, 20, "leave", cut_short=12)]}, leaves_after=leaves_after).run()
+    assert world.gone == [(ends, 2, False)]
+    assert [row.what for row in world.rows if row.participant == 2 and row.peer is None] == ["noticed", what, "up"]
+    assert world.of(2)[1] == (20, "begins")
+
+
 def test_overlapping_outages_are_one():
     outages = [Outage(10, 20, "leave"), Outage(24, 40), Outage(50, math.inf)]
     world = World({2: outages}, leaves_after=12.0, restart=3.0).run()
