@@ -14,7 +14,7 @@ from typing import Any
 from dlion_sim.assembly.outage_times import intervals_of
 from dlion_sim.errors import InputError, did_you_mean
 from dlion_sim.scenario import Scenario, Schedule
-from dlion_sim.scenario.availability import Availability, Direction, Entries, links_named, owners
+from dlion_sim.scenario.availability import Availability, Direction, Entries, links_of, owners
 from dlion_sim.scenario.faults import listed
 from dlion_sim.scenario.outages import AnyOutageModel, Interval, Kind
 from dlion_sim.scenario.system import ServerHost
@@ -198,9 +198,9 @@ def _merged(sources: Sequence[Iterable[Outage]], pause: float, horizon: float) -
 def _links(scenario: Scenario, availability: Availability, horizon: float) -> dict[Direction, PathOutages]:
     clouds = [cloud.name for cloud in scenario.cluster.clouds]
     sources: dict[Direction, list[OutageSequence]] = {}
+    owned = links_of(availability.links, clouds)
     for key, entry in availability.links.items():
-        links = links_named(key, clouds)
-        alone = {key: entry}
+        links, alone = owned[key], {key: entry}
         for name, history in _histories("links", alone, [*links], availability, scenario.seed).items():
             for direction in links[name]:
                 sources.setdefault(direction, []).append(history)

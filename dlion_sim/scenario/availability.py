@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain, combinations, permutations
 from pathlib import Path
@@ -45,7 +45,9 @@ class Availability(Model):
     clouds: Entries = Field(default_factory=dict)
     """Outages of all machines of a cloud at once."""
     links: Entries = Field(default_factory=dict)
-    """Outages of the path between two clouds, e.g. east-west, or of one direction, e.g. "east>west"."""
+    """Outages of the path between two clouds, e.g. east-west, or of one direction, e.g. "east>west"; or by pattern. An
+    exact name precedes the first matching pattern, among those for both directions and among those for one; a direction
+    has the outages of both."""
     servers: Entries = Field(default_factory=dict)
     """Outages of parameter servers on machines of their own, e.g. server 8."""
     kind: Kind = "crash"
@@ -101,9 +103,12 @@ class Availability(Model):
             _check_name("worker", name, [worker.name for worker in cluster.workers], at=("workers", name))
         for name in self.clouds:
             _check_name("cloud", name, clouds, at=("clouds", name))
+        owned = links_of(self.links, clouds)
         for name, entry in self.links.items():
-            links = links_named(name, clouds)
+            links = _links([name], clouds, is_one_way=">" in name)
             _check_name("link", name, [*links], at=("links", name))
+            if name in links and not owned[name]:
+                raise RuleError("the link is listed already, with its clouds in the other order", at=("links", name))
             for a, b in chain.from_iterable(links[each] for each in links if fnmatchcase(each, name)):
                 bandwidth, _ = cluster.wan_path(a, b)
                 if bandwidth is None:
@@ -114,13 +119,28 @@ class Availability(Model):
                     raise RuleError(problem, allowed="with duration", at=("links", name))
 
 
-def links_named(key: str, clouds: Sequence[str]) -> Mapping[str, Sequence[Direction]]:
-    """The links that an entry's key or pattern can match: single directions with ">", else both directions together."""
-    if ">" in key:
+def links_of(entries: Entries, clouds: Sequence[str]) -> Mapping[str, Mapping[str, Sequence[Direction]]]:
+    """The links that each entry applies to, by name: `owners` among the keys for both directions, and among the others.
+
+    Single directions have ">" in their names.
+    """
+    found: dict[str, Mapping[str, Sequence[Direction]]] = {}
+    for is_one_way in (False, True):
+        alike = {key: entry for key, entry in entries.items() if (">" in key) == is_one_way}
+        links = _links(alike, clouds, is_one_way=is_one_way)
+        found |= {key: {name: links[name] for name in names} for key, names in owners(alike, [*links]).items()}
+    return found
+
+
+def _links(keys: Collection[str], clouds: Sequence[str], *, is_one_way: bool) -> Mapping[str, Sequence[Direction]]:
+    """All links by name; of the two names of both directions, the one in `keys`."""
+    if is_one_way:
         return {f"{a}>{b}": [(a, b)] for a, b in permutations(clouds, 2)}
-    pairs = {f"{a}-{b}": [(a, b), (b, a)] for a, b in combinations(clouds, 2)}
-    reverse = {f"{b}-{a}": [(a, b), (b, a)] for a, b in combinations(clouds, 2)}
-    return {key: reverse[key]} if key in reverse and key not in pairs else pairs
+    links = {}
+    for a, b in combinations(clouds, 2):
+        name, reverse = f"{a}-{b}", f"{b}-{a}"
+        links[reverse if reverse in keys and name not in keys else name] = [(a, b), (b, a)]
+    return links
 
 
 def owners(entries: Mapping[str, OutageModel], names: Sequence[str]) -> Mapping[str, Sequence[str]]:

@@ -253,6 +253,21 @@ def test_what_is_never_there_again_ends_what_is_asked_for() -> None:
     assert times(outages(told, duration=None, iterations=1), 0) == [(0.0, math.inf)]
 
 
+def test_a_link_has_the_outages_of_one_entry_for_both_directions_and_of_one_for_its_own() -> None:
+    clouds = [{"name": name, "workers": [{}]} for name in "abc"]
+    links = {
+        "*-*": {"process": "exponential", "up": "20 s", "down": "4 s"},
+        "b-a": {"down": [["10 s", "11 s"]]},
+        "a>*": {"down": [["30 s", "31 s"]]},
+        "a>c": {"down": []},
+    }
+    found = outages({"links": links}, cluster={"clouds": clouds, "wan": WAN})
+    alone = outages({"links": {"*-*": links["*-*"]}}, cluster={"clouds": clouds, "wan": WAN})
+    assert [each.begin for each in found.link_outages("a", "b")] == [10, 30]
+    assert [each.begin for each in found.link_outages("b", "a")] == [10]
+    assert found.link_outages("a", "c") == found.link_outages("c", "a") == alone.link_outages("a", "c") != ()
+
+
 def test_outages_of_paths_for_the_manifest_unless_there_are_too_many() -> None:
     told = outages({"links": {"core>edge": {"down": [["10 s", "20 s"], ["50 s", None]]}}}).of_paths
     path = {"sender": "core", "receiver": "edge"}

@@ -69,6 +69,7 @@ def test_what_an_entry_is_of() -> None:
             ["no cloud 'wst'; did you mean 'west'?", "allowed: east, west"],
         ),
         (f"{{links: {{east-wst: {DOWN}}}}}", ".links.east-wst", ["did you mean 'east-west'?", "allowed: east-west"]),
+        (f"{{links: {{east-west: {DOWN}, west-east: {DOWN}}}}}", ".links.west-east", ["listed already", "other order"]),
         (f'{{links: {{"a>b": {DOWN}}}}}', ".links.a>b", ["no link 'a>b'", "allowed: east>west, west>east"]),
         ("{workers: {east/1: {}}}", ".workers.east/1", ["has no outages", "down, counts, machines, trace, process"]),
         ("{workers: {east/1: [1 s, 2 s]}}", ".workers.east/1", ["a mapping", "not a list"]),
