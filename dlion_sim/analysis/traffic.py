@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import chain, takewhile
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dlion_sim.analysis.outages import path_outages
 from dlion_sim.errors import InputError
 from dlion_sim.results import LINKS, Run
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import Scenario, Schedule, load
+from dlion_sim.scenario.availability import Direction, links_of
 from dlion_sim.scenario.machines import Nic
 from dlion_sim.scenario.system import ParameterServers, ServerHost
 
@@ -74,7 +77,7 @@ def capacities(
 
     None if capacities are unknown, as in `utilization`.
     """
-    routes = _routes(run, links)
+    routes = _routes(run, links, edges[-1])
     if routes is None:
         return None
     means = {name: _means(capacity, edges) for name, capacity in _by_name(routes).items()}
@@ -94,15 +97,17 @@ def utilization(run: Run) -> pd.DataFrame:
     """A row for each (sender, receiver) and each link on its route: `sender`, `receiver`, `crossed`, `full`.
 
     `crossed` is the link's name, e.g. "uplink of east/0" or "path from east to west", and `full` the share (fraction)
-    of its mean capacity that all messages took over the whole run, without headers and acknowledgements. Links without
-    a stated capacity are left out. Empty if capacities are unknown: of a live run, and of one whose scenario cannot be
-    read.
+    of its mean capacity that all messages took over the whole run, without headers and acknowledgements. Outages of
+    paths count as a capacity of 0.
+
+    Left out are links without a stated capacity, those between the switches of a fabric, and paths with too many
+    outages for the manifest. Empty if capacities are unknown: of a live run, and of one whose scenario cannot be read.
     """
+    end = _end(run)
     rates = mean_rates(run)[["sender", "receiver", "rate"]]
-    routes = _routes(run, list(zip(rates["sender"].tolist(), rates["receiver"].tolist(), strict=True)))
+    routes = _routes(run, list(zip(rates["sender"].tolist(), rates["receiver"].tolist(), strict=True)), end)
     if routes is None:
         return _EMPTY
-    end = _end(run)
     means = {name: capacity.mean(end) for name, capacity in _by_name(routes).items()}
     rows = [(*row, name) for row, route in zip(rates.itertuples(index=False), routes, strict=True) for name, _ in route]
     crossed = pd.DataFrame(rows, columns=["sender", "receiver", "rate", "crossed"])
@@ -144,22 +149,50 @@ _Route = list[tuple[str, Schedule]]
 """Links by name, and their capacities."""
 
 
-def _routes(run: Run, links: Sequence[tuple[int, int]]) -> list[_Route] | None:
-    """The route of each (sender, receiver); None if capacities are unknown."""
+def _routes(run: Run, links: Sequence[tuple[int, int]], until: float) -> list[_Route] | None:
+    """The route of each (sender, receiver), with capacities up to a time (s); None if capacities are unknown."""
     scenario = modelled_scenario(run)
     if scenario is None:
         return None
     machines = _machines(scenario)
     if (most := max(map(max, links), default=0)) >= len(machines):
         raise InputError(f"names machine {most}", file=run.folder / LINKS.file, allowed=f"0 to {len(machines) - 1}")
-    return [_route(scenario, machines[sender], machines[receiver]) for sender, receiver in links]
+    path = cache(_paths(run, scenario, until))
+    return [_route(scenario, path, machines[sender], machines[receiver]) for sender, receiver in links]
+
+
+_Path = Callable[[str, str], Schedule | None]
+
+
+def _paths(run: Run, scenario: Scenario, until: float) -> _Path:
+    """The capacity from a cloud to another one, up to a time (s); None if it is unlimited or unknown."""
+    outages = path_outages(run)
+    # A manifest has the outages of all paths or, if there are too many, of none.
+    unknown = frozenset() if outages else _paths_that_may_fail(scenario)
+
+    def capacity_of(a: str, b: str) -> Schedule | None:
+        capacity, _ = scenario.cluster.wan_path(a, b)
+        if capacity is None or (a, b) in unknown:
+            return None
+        try:
+            return capacity.interrupted(outages[a, b], until) if (a, b) in outages else capacity
+        except ValueError:  # in a damaged manifest
+            return None
+
+    return capacity_of
+
+
+def _paths_that_may_fail(scenario: Scenario) -> frozenset[Direction]:
+    entries = scenario.availability.links if scenario.availability else {}
+    of_entries = links_of(entries, [cloud.name for cloud in scenario.cluster.clouds])
+    return frozenset(chain.from_iterable(chain.from_iterable(links.values()) for links in of_entries.values()))
 
 
 def _by_name(routes: Sequence[_Route]) -> dict[str, Schedule]:
     return {name: capacity for route in routes for name, capacity in route}
 
 
-def _route(scenario: Scenario, sender: _Machine, receiver: _Machine) -> _Route:
+def _route(scenario: Scenario, path: _Path, sender: _Machine, receiver: _Machine) -> _Route:
     """The links with a capacity that a message crosses; none within a machine."""
     if sender[0] == receiver[0]:
         return []
@@ -168,7 +201,7 @@ def _route(scenario: Scenario, sender: _Machine, receiver: _Machine) -> _Route:
         between, capacity = f"LAN of {cloud.name}", cloud.lan.bandwidth
     else:
         between = f"path from {sender[1]} to {receiver[1]}"
-        capacity, _ = scenario.cluster.wan_path(sender[1], receiver[1])
+        capacity = path(sender[1], receiver[1])
     middle = [] if capacity is None else [(between, capacity)]
     return [(f"uplink of {sender[0]}", sender[2].up), *middle, (f"downlink of {receiver[0]}", receiver[2].down)]
 

@@ -7,8 +7,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, takewhile
-from operator import attrgetter, itemgetter
+from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 from dlion_sim.assembly.outage_times import intervals_of
@@ -21,8 +21,6 @@ from dlion_sim.scenario.system import ServerHost
 
 _MOST_MERGED = 10_000
 """The number of merged outages after which the last one has no end."""
-_MOST_STEPS = 1_000_000
-"""The most changes of one link's capacity."""
 _MOST_OF_PATHS = 1000
 """The most outages of paths in a manifest."""
 
@@ -218,17 +216,10 @@ def _interrupted(bandwidth: Schedule, outages: Sequence[Outage], horizon: float,
     """The bandwidth, 0 in the outages, up to the horizon."""
     if outages[0].begin == 0:
         raise InputError(f"{name} is down from 0 s on", path="availability.links", allowed="later than 0 s")
-    changes = ((time, value, None) for time, value in bandwidth.changes())
-    edges = chain.from_iterable(((each.begin, None, True), (each.end, None, False)) for each in outages)
-    steps, is_down = {0.0: bandwidth.value_at(0)}, False
-    value = steps[0.0]
-    both: Iterator[tuple[float, float | None, bool | None]] = heapq.merge(changes, edges, key=itemgetter(0))
-    for time, changed, down in takewhile(lambda each: each[0] < horizon, both):
-        value, is_down = value if changed is None else changed, is_down if down is None else down
-        steps[time] = 0.0 if is_down else value
-        if len(steps) > _MOST_STEPS:
-            raise InputError(f"{name} changes too often", path="availability.links", allowed=f"{_MOST_STEPS} times")
-    return Schedule(tuple(steps.items()))
+    try:
+        return bandwidth.interrupted(((each.begin, each.end) for each in outages), horizon)
+    except ValueError as error:
+        raise InputError(f"{name}: {error}", path="availability.links", allowed="fewer changes") from None
 
 
 def _check_servers(availability: Availability, servers: Sequence[str], own: Sequence[str]) -> None:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import chain, count, pairwise, takewhile
 from operator import itemgetter
 from typing import Self
 
@@ -15,6 +16,8 @@ from dlion_sim.scenario.units import DURATION
 
 _LEAST_STEP = 0.001
 """Minimum mean length of the steps of a repeating schedule, in seconds."""
+_MOST_STEPS = 1_000_000
+"""The most steps of an interrupted schedule."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,23 @@ class Schedule:
         numbers = count(1)
         while (step := self.change(next(numbers))) is not None:
             yield step
+
+    def interrupted(self, outages: Iterable[tuple[float, float]], until_s: float) -> Self:
+        """With capacity 0 in the outages, (begin, end) in order and disjoint, up to `until_s`.
+
+        Raises ValueError if it changes too often, or starts with an outage.
+        """
+        changes = ((time, value, None) for time, value in self.changes())
+        edges = chain.from_iterable(((begin, None, True), (end, None, False)) for begin, end in outages)
+        both: Iterator[tuple[float, float | None, bool | None]] = heapq.merge(changes, edges, key=itemgetter(0))
+        value, is_down = self.value_at(0), False
+        steps = {0.0: value}
+        for time, changed, down in takewhile(lambda each: each[0] < until_s, both):
+            value, is_down = value if changed is None else changed, is_down if down is None else down
+            steps[time] = 0.0 if is_down else value
+            if len(steps) > _MOST_STEPS:
+                raise ValueError(f"it changes more than {_MOST_STEPS} times")
+        return type(self)(tuple(steps.items()))
 
     def mean(self, end_s: float) -> float:
         """The mean from time 0 to `end_s` > 0, in the schedule's unit."""

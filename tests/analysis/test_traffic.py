@@ -104,3 +104,32 @@ def test_capacities_of_repeating_schedules_cover_all_periods(run):
 
 def test_capacities_of_live_runs_are_unknown(tmp_path):
     assert capacities(made_up_run(tmp_path / "run", workers=3, way="live"), [(2, 0)], [0.0, 1.0]) is None
+
+
+FAILING = """
+availability:
+  links: {"east>west": {down: [[5 s, 7 s], [15 s, null]]}}
+"""
+
+
+def test_a_path_has_no_capacity_during_its_outages(run):
+    run.manifest["paths_down"] = [
+        {"sender": "east", "receiver": "west", "begin": begin, "end": end} for begin, end in ((5.0, 7.0), (15.0, None))
+    ]
+    full = utilization(run).set_index("crossed")["full"]
+    assert full["path from east to west"] == pytest.approx(0.8 / (13 / 20))
+    assert full["path from west to east"] == pytest.approx(0.8)
+    path = dict(capacities(run, [(1, 2)], [0.0, 6.0, 10.0, 20.0])[0])["path from east to west"]
+    assert path.tolist() == pytest.approx([5e6 / 6, 3e6 / 4, 5e6 / 10])
+
+
+def test_a_path_whose_outages_cannot_be_is_left_out(run):
+    run.manifest["paths_down"] = [{"sender": "east", "receiver": "west", "begin": 0.0, "end": 3.0}]
+    assert "path from east to west" not in set(utilization(run)["crossed"])
+
+
+def test_paths_whose_outages_the_manifest_does_not_have_are_left_out(run):
+    file = run.folder / SCENARIO
+    file.write_text(file.read_text() + FAILING)
+    assert set(utilization(run)["crossed"]) >= {"path from west to east", "uplink of east/1"}
+    assert "path from east to west" not in set(utilization(run)["crossed"])

@@ -79,3 +79,11 @@ def test_work_during_a_permanent_outage_never_finishes() -> None:
 def test_refuses(steps: tuple[tuple[float, float], ...], repeat: float | None, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Schedule(steps, repeat)
+
+
+def test_an_interrupted_schedule_continues_during_outages() -> None:
+    steps = Schedule(((0.0, 4.0), (2.0, 6.0)), repeat=4.0)
+    found = steps.interrupted([(1.0, 3.0), (5.0, math.inf)], 7.0)
+    assert found == Schedule(((0.0, 4.0), (1.0, 0.0), (2.0, 0.0), (3.0, 6.0), (4.0, 4.0), (5.0, 0.0), (6.0, 0.0)))
+    with pytest.raises(ValueError, match="changes more than 1000000 times"):
+        Schedule(((0.0, 1.0), (1.0, 2.0)), repeat=2.0).interrupted([], math.inf)
