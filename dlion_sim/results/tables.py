@@ -122,7 +122,8 @@ class TransfersRow(NamedTuple):
     begin: Seconds
     """The first byte is sent."""
     end: Seconds | None
-    """The last byte is sent; None if the run or the connection ended before."""
+    """The last byte is sent; None if the run or the connection ended before or, in packets, before the sender knew that
+    all had arrived: then it may be `delivered`."""
     sender: Index
     receiver: Index
     channel: Annotated[str, Column(_TEXT, "control | data | weights")]

@@ -48,8 +48,8 @@ class Carrier(Protocol):
         """Queue a message."""
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """Messages whose transmission has begun and was not reported as sent, with the bytes that links have
-        carried."""
+        """Messages whose transmission has begun and that were not reported by `timed`, with the bytes that links have
+        carried. In packets, some may have been sent, or delivered, and not be acknowledged."""
 
     def queues(self) -> Sequence[QueuesRow]:
         """The queues of each link in the interval since the last call."""

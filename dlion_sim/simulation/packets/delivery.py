@@ -135,7 +135,7 @@ class PacketDelivery:
                 self._probes[probe] = number
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """Messages whose transmission has begun and that are not acknowledged, with the bytes sent."""
+        """See `Carrier.under_way`."""
         behind = {number for leaving in self._sending.values() for number in [*leaving][1:]}
         for number, transfer in self._transfers.items():
             if number not in behind:

@@ -29,7 +29,7 @@ class Port(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """An open-loop source: no window, no acknowledgements, no retransmissions."""
+    """An open-loop source, for tests only: no window, no acknowledgements, no retransmissions."""
 
     protected: bool = True
     payload: int = SEGMENT

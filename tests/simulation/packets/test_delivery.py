@@ -136,6 +136,17 @@ def test_the_sent_part_is_counted():
     assert not [*world.transport.under_way()]
 
 
+def test_a_message_is_under_way_until_it_is_acknowledged():
+    """A short message is there after 52 ms, which the sender knows after 102 ms."""
+    world, message, seen = World(), weights(0, 200), []
+    world.transport.send(2, message)
+    world.event_queue.after(0.08, lambda: seen.extend(world.transport.under_way()))
+    finish(world.event_queue)
+    [(transfer, size)] = seen
+    assert [world.delivered[0][2] < 0.08 < world.timed[0][1], size] == [True, message.size]
+    assert transfer.loss.seconds == pytest.approx(world.delivered[0][2])
+
+
 def test_resent_bytes_are_reported():
     lossy = {**CLUSTER, "wan": {**CLUSTER["wan"], "loss": 0.02}}
     world, message = World(lossy), gradient(0)
