@@ -27,7 +27,7 @@ def longest_waits(stalls: Stalls) -> list[str]:
     """The links (named as by `utilization`) and machines ("machine of east/0") that workers wait for, longest waits
     first.
 
-    A wait for a message counts for the fullest link on its route. Links without a stated capacity are left out.
+    A wait for a message counts for the fullest link on its route that `utilization` has.
     """
     routes = utilization(stalls.run).sort_values("full", ascending=False, kind="stable")
     fullest = routes.drop_duplicates(["sender", "receiver"])
