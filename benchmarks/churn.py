@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from benchmarks.measuring import options, ratio, table
+from benchmarks.measuring import markdown, options, ratio, table
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run
 from dlion_sim.scenario import from_data
@@ -57,9 +57,10 @@ Four workers in two micro-clouds learn the digits for 60 s by each system, with 
 - `link, 20 s`: the path between the micro-clouds is down from 20 to 40 s; after 10 s both sides detect a loss;
 - `cloud`: both workers of a micro-cloud crash at 20 s, and return at 30 s.
 
-A cell has the iterations of the slowest member at the end, or why the run ended. A joining worker continues from the
-iterations of its sponsor. Systems have their defaults, but DiLoCo exchanges every 10 iterations. [Every
-run](churn.csv) has accuracies (fractions), seconds of lost work, and mean seconds of failure detection and of joining.
+A cell has the iterations of the slowest member at the end (of FedAvg the rounds of its server), or why the run ended. A
+joining worker continues from the iterations of its sponsor. Systems have their defaults, but DiLoCo exchanges every 10
+iterations. [Every run](churn.csv) has accuracies (fractions), seconds of lost work, and mean seconds of failure
+detection and of joining.
 
 `python -m benchmarks.churn --output results/churn` writes this page.
 """
@@ -76,15 +77,14 @@ def outcome(system: str, event: str, part: float) -> dict[str, object]:
         availability=_scaled(EVENTS[event], part),
     ) as run:
         availability, ended = run.outcome.get("availability", {}), run.manifest["status"] == "failed"
-        members = run.evaluations().query("virtual_time == virtual_time.max()")["worker"]
-        done = run.outcome["iterations"]["per_worker"]
+        last = run.evaluations().query("virtual_time == virtual_time.max()")  # of the members, or of the server
         return {
             "system": system,
             "event": event,
             "ended by": run.outcome["stopped_by"] if ended else "",
-            "iterations": min(done[worker] for worker in members),
+            "iterations": int(last["iteration"].min()),
             "accuracy": run.outcome["accuracy"]["mean"],
-            "iterations by worker": " ".join(map(str, done)),
+            "iterations by worker": " ".join(map(str, run.outcome["iterations"]["per_worker"])),
             "work lost s": availability.get("lost_seconds", 0.0),
             "fetched bytes": availability.get("state_bytes", 0),
             **{
@@ -107,9 +107,8 @@ def cells(rows: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
 def write(folder: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write the table in Markdown, and a CSV of all runs."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [["", *EVENTS], ["---"] * (1 + len(EVENTS)), *([system, *each] for system, each in cells(rows).items())]
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    (folder / "README.md").write_text(f"{PAGE}\n{table}")
+    lines = markdown(["", *EVENTS], [[system, *each] for system, each in cells(rows).items()])
+    (folder / "README.md").write_text(f"{PAGE}\n{lines}\n")
     pd.DataFrame(rows).to_csv(folder / "churn.csv", index=False, float_format="%.4g")
 
 
@@ -163,7 +162,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="folder for README.md and churn.csv")
     arguments = parser.parse_args()
     part = SHORT if arguments.short else 1.0
-    systems = ["dpsgd", "ring_allreduce"] if arguments.short else sorted(SYSTEMS)
+    systems = ["dpsgd", "fedavg", "ring_allreduce"] if arguments.short else sorted(SYSTEMS)
     caption = None if arguments.output else measured_cost(short=arguments.short)
     shown = table("systems under churn", "", *EVENTS, caption=caption)
     rows = [outcome(system, event, part) for system in systems for event in EVENTS]

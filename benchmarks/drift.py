@@ -60,7 +60,7 @@ def shown(rows: pd.DataFrame) -> Table:
     """Means over the seeds, with the range of adaptation."""
     made = table("adaptation of systems", "drift", "system", *(name.replace("_", " ") for name in MEASURES), names=2)
     for names, of_seeds in rows.groupby(["drift", "system"], sort=False):
-        means, adaptation = of_seeds[[*MEASURES]].mean(), of_seeds["adaptation_s"]
+        means, adaptation = of_seeds[[*MEASURES]].mean(skipna=False), of_seeds["adaptation_s"]
         span = f" ({adaptation.min():.0f} to {adaptation.max():.0f})"
         cells = [f"{means[name]:.4g}" + span * (name == "adaptation_s") for name in MEASURES]
         made.add_row(*map(str, names), *cells)

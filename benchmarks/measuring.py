@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from rich.console import Console
 from rich.table import Table
 
 
@@ -37,24 +36,6 @@ def write_page(
     folder.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join([f"# {title}", *paragraphs, markdown(columns, rows)])
     (folder / "README.md").write_text(f"{text}\n")
-
-
-def present(
-    name: str,
-    about: str | None,
-    titles: tuple[str, str],
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    output: Path | None,
-) -> None:
-    """Print a table, and write its page, with what the benchmark `name` is `about`; `titles` are of both."""
-    shown = table(titles[0], *columns)
-    for cells in rows:
-        shown.add_row(*cells)
-    Console().print(shown)
-    if output:
-        again = f"`python -m benchmarks.{name} --output results/{name}`"
-        write_page(output, titles[1], [(about or "").strip(), again], columns, rows)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

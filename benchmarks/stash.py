@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.architectures import NETWORKS
 from benchmarks.instances import ALONE, ONE, TWO, Placement, batch, gpu, samples, scenario
-from benchmarks.measuring import options, table
+from benchmarks.measuring import markdown, options, table
 from benchmarks.stash_claims import Claim, claims
 from dlion_sim.figures.style import PALETTE, WIDE, drawing, legend_below, make_logarithmic
 from dlion_sim.simulation import simulate
@@ -126,12 +126,6 @@ def compared(found: list[Claim]) -> Table:
     return made
 
 
-def markdown(found: list[Claim]) -> str:
-    """The same in Markdown."""
-    lines = [[field.replace("_", " ") for field in Claim._fields], ["---"] * len(Claim._fields), *found]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def draw_stalls(file: Path, rows: pd.DataFrame) -> None:
     """Draw the share of an iteration that GPUs wait, by model and instances."""
     rows = rows[rows["waiting"] > 0]
@@ -196,7 +190,8 @@ def main() -> None:
         arguments.output.mkdir(parents=True, exist_ok=True)
         rows.to_csv(arguments.output / "stash.csv", index=False, float_format="%.5g")
         by_family.to_csv(arguments.output / "families.csv", index=False, float_format="%.5g")
-        (arguments.output / "claims.md").write_text(markdown(found))
+        columns = [field.replace("_", " ") for field in Claim._fields]
+        (arguments.output / "claims.md").write_text(f"{markdown(columns, found)}\n")
         draw_stalls(arguments.output / "stalls.png", rows)
         draw_features(arguments.output / "families.png", by_family)
 

@@ -16,8 +16,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import torch
+from rich.console import Console
 
-from benchmarks.measuring import options, present, ratio
+from benchmarks.measuring import options, ratio, table
 from dlion_sim.scenario import find, load
 from dlion_sim.simulation.simulate import simulate
 
@@ -102,7 +103,10 @@ def main() -> None:
         for system, found in costs.items()
     ]
     columns = ("", "messages", "ms", *(f"times {reference}" for reference in REFERENCES))
-    present("systems", __doc__, ("systems: per worker-iteration", ""), columns, rows, None)
+    shown = table("systems: per worker-iteration", *columns)
+    for cells in rows:
+        shown.add_row(*cells)
+    Console().print(shown)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -77,6 +77,10 @@ class Rates(Model):
     """Baseline's best rate, for comparisons with one rate for all."""
     own: dict[str, float]
     """Each system's best rate, by its label in the sweep."""
+
+    def are_one(self, sides: Iterable[Mapping[str, str]]) -> bool:
+        """Whether the one for all is the own one too for the systems of these labels."""
+        return self.one is not None and all(self.own.get(side.get("system", "")) == self.one for side in sides)
 
 
 class Closer(Model):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from dlion_sim.analysis import Group, duration_until, final, in_order
 from dlion_sim.analysis.curves import worker_deviation
@@ -14,6 +15,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 from dlion_sim.studies.reproduction.claims import Claim, Quantity, Rates
 
+ONE_FOR_ALL, OWN = "one for all", "own"
 REGIME = "rates"
 """The label of the regime, in place of the learning rate: one rate for all systems, or each system's own."""
 _RATE = "workload.optimizer.learning_rate"
@@ -35,10 +37,10 @@ class Verdict:
     """The mean of the other side."""
     difference: Estimate
     """How much better, with the 95 % t-interval of the pairs: of accuracy and deviation in points (a fraction), else as
-    a
-    factor."""
+    a factor."""
     p: float
-    """Of a two-sided paired t-test; NaN for less than two pairs, and if a time was not reached."""
+    """Of a two-sided paired t-test; NaN for less than two pairs, if a time was not reached, or if evaluations are too
+    far apart to tell."""
     is_split: bool = False
     """Whether one side reached the target with every seed, and the other with none."""
 
@@ -52,13 +54,15 @@ class Verdict:
         way = "same" if value > neutral else "opposite"
         if self.difference.pairs < 2 and value != neutral:
             return f"{way} (one seed)"
-        return way if self.is_split or self.p < SIGNIFICANT else "no significant difference"
+        # The interval of times covers the gaps between evaluations, too.
+        is_significant = self.p < SIGNIFICANT and not self.difference.low <= neutral <= self.difference.high
+        return way if self.is_split or is_significant else "no significant difference"
 
 
 def by_regime(groups: Sequence[Group], rates: Rates) -> list[Group]:
     """The groups of each regime, in order; groups of both regimes occur twice, groups of none are left out."""
     one = {} if rates.one is None else dict.fromkeys(rates.own, rates.one)
-    return in_order([*_of_regime(groups, "one for all", one), *_of_regime(groups, "own", rates.own)])
+    return in_order([*_of_regime(groups, ONE_FOR_ALL, one), *_of_regime(groups, OWN, rates.own)])
 
 
 def _of_regime(groups: Sequence[Group], regime: str, rates: dict[str, float]) -> Iterator[Group]:
@@ -129,11 +133,17 @@ def _of_times(claim: Claim, where: str, one: Group, other: Group, target: float)
     p = math.nan
     if all(each.reached and each.seconds > 0 for each in (*mine.values(), *theirs.values())):
         logs = [{key: math.log(each.seconds) for key, each in side.items()} for side in (mine, theirs)]
-        p = paired_p(*logs)
+        p = paired_p(*logs) if _differ_beyond_gaps(mine.values(), theirs.values()) else math.nan
     one_mean, other_mean = (mean_of([each.seconds for each in side.values()]).value for side in (mine, theirs))
     reached = [{each.reached for each in side.values()} for side in (mine, theirs)]
     is_split = reached in ([{True}, {False}], [{False}, {True}])
     return Verdict(claim, where, one_mean, other_mean, ratio(theirs, mine), p, is_split)
+
+
+def _differ_beyond_gaps(mine: Collection[Duration], theirs: Collection[Duration]) -> bool:
+    """Whether the slower side's mean is greater even if each of its times was at the evaluation before."""
+    faster, slower = sorted((mine, theirs), key=lambda side: fmean(each.seconds for each in side))
+    return fmean(each.seconds - each.gap for each in slower) > fmean(each.seconds for each in faster)
 
 
 def _measured(run: Run, quantity: Quantity) -> float:

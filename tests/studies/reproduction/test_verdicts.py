@@ -13,6 +13,7 @@ from dlion_sim.studies.reproduction.verdicts import judged
 from dlion_sim.studies.reproduction.writing import write_experiment
 from tests.made_up import made_up_run
 
+RATE = "workload.optimizer.learning_rate"
 UNSURE = {"title": "A", "repeats": "B", "paper": "C", "sure": "D"}
 BETTER = Claim(says="DLion is better", of={"system": "dlion"}, than={"system": "baseline"})
 SOONER = BETTER.model_copy(update={"says": "DLion is sooner", "by": "time"})
@@ -68,6 +69,38 @@ def test_partly_missed_targets_are_not_significant(tmp_path):
     curves = {"baseline": flat(0.3, 0.6, 0.3), "dlion": flat(0.6, 0.6, 0.6)}
     (verdict,) = judged(SOONER, group_runs(runs(tmp_path, curves)), 0.5)
     assert (verdict.difference.bound, verdict.direction) == (">", "no significant difference")
+
+
+def test_times_that_evaluations_cannot_tell_apart_are_not_significant(tmp_path):
+    """20 and 30 s of each seed, with 10 s between evaluations, may be the same time."""
+    curves = {"baseline": [(0.1, 0.1, 0.1, 0.6)] * 3, "dlion": [(0.1, 0.1, 0.6, 0.6)] * 3}
+    (verdict,) = judged(SOONER, group_runs(runs(tmp_path, curves)), 0.5)
+    assert verdict.difference.value == pytest.approx(1.5)
+    assert verdict.direction == "no significant difference"
+
+
+def test_times_further_apart_than_evaluations_are_significant(tmp_path):
+    curves = {"baseline": [(*[0.1] * 8, 0.6)] * 3, "dlion": [(0.1, 0.1, 0.1, *[0.6] * 6)] * 3}
+    (verdict,) = judged(SOONER, group_runs(runs(tmp_path, curves)), 0.5)
+    assert verdict.difference.low > 1
+    assert verdict.direction == "same"
+
+
+def test_runs_of_both_regimes_of_rates_count_once(tmp_path):
+    """Baseline's and DLion's own rates are the one for all; Gaia's is another."""
+    rates = {"one": 0.1, "own": {"baseline": 0.1, "dlion": 0.1, "gaia": 0.05}}
+    claims = [BETTER, BETTER.model_copy(update={"says": "DLion beats Gaia", "than": {"system": "gaia"}})]
+    experiment = Experiment(**UNSURE, rates=rates, target=0.5, claims=claims)
+    made = [
+        made_up_run(tmp_path / f"{system}{rate}{seed}", curve, system=system, seed=seed, point={RATE: rate}, extra=rate)
+        for system, at in {"baseline": ["0.1"], "dlion": ["0.1"], "gaia": ["0.1", "0.05"]}.items()
+        for rate in at
+        for seed, curve in enumerate(flat(0.6, 0.61, 0.63) if system == "dlion" else flat(0.3, 0.31, 0.32))
+    ]
+    verdicts = write_experiment("E1", experiment, made, tmp_path / "results" / "E1", "dlion reproduce E1")
+    assert len(verdicts) == 4
+    write_collection({"E1": experiment}, tmp_path / "results", "dlion reproduce NAME")
+    assert "| 3 same |" in (tmp_path / "results" / "README.md").read_text()
 
 
 def test_bytes_are_compared_by_their_ratio(tmp_path):

@@ -5,7 +5,7 @@ of 94.5 %, which with 70 s of communication is 1,203 s of computation. *By paylo
 carries its own payload up and those of 19 others down. The next column is simulated, with the headers of packets:
 `sparse_loco` by 20 workers with that many parameters, whose payloads are 1.97 GB, too. From worker to worker, each
 sends 19 copies; a store that all load from takes one of each, which is 19 times the bandwidth up here.
-A time is as published within 10 %.
+A time is as published within a factor of 1.1.
 
 Neither the store nor twice its links leads to 70 s; 4.3 Gbit/s down do. So peers load fewer payloads, load them while
 they compute, or have far faster links.

@@ -7,7 +7,7 @@ no round trip. DiLoCo's is a ring through all 16, over the least bandwidth of th
 all links). *Shared links* and *and round trips* (0.1 s between regions) are simulations of the systems here, which
 share links; DiLoCo's is also a ring, in which a worker computes as soon as it has received all, while it still sends:
 the slowest one, before the slowest link, does so for 14 seconds a round. A part of what HALoS's regional servers apply
-never reaches the global one. A claimed ratio is as published within 20 %.
+never reaches the global one. A claimed ratio is as published within a factor of 1.2.
 
 Over DiLoCo, 6.7 of the claimed 7.5 times are left on shared links. Asynchronous local SGD takes three times as long as
 by its rules, as the workers of a region share the path to the server: HALoS's advantage over it grows from 1.7 to 5.5
