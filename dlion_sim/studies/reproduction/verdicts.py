@@ -54,6 +54,8 @@ class Verdict:
         way = "same" if value > neutral else "opposite"
         if self.difference.pairs < 2 and value != neutral:
             return f"{way} (one seed)"
+        if (self.difference.bound, way) in ((">", "opposite"), ("<", "same")):  # Runs of other durations.
+            return "no significant difference"
         # The interval of times covers the gaps between evaluations, too.
         is_significant = self.p < SIGNIFICANT and not self.difference.low <= neutral <= self.difference.high
         return way if self.is_split or is_significant else "no significant difference"

@@ -14,7 +14,7 @@ EXPERIMENTS = experiments()
 
 def test_all_experiments_are_there():
     ours = ["held_out", "dynamic_causes", "skewed_causes", "which_system", "cipher_causes"]
-    ours += ["cipher", "cipher_sys_b", "cipher_homo_a", "cipher_long"]
+    ours += ["cipher", "cipher_sys_b", "cipher_homo_a", "cipher_long", "mobilenet"]
     assert list(EXPERIMENTS) == [*(f"E{number}" for number in range(17)), *ours]
 
 

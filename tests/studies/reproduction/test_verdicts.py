@@ -65,6 +65,16 @@ def test_missed_targets_give_a_bound_without_a_test(tmp_path):
     assert verdict.direction == "same"
 
 
+@pytest.mark.parametrize(("one", "other"), [("dlion", "baseline"), ("baseline", "dlion")])
+def test_a_target_missed_in_a_shorter_run_tells_nothing(tmp_path, one, other):
+    """Baseline reaches it after 60 s; DLion's runs end after 20 s."""
+    curves = {"baseline": [(*[0.1] * 6, 0.6)] * 3, "dlion": [(0.1, 0.1, 0.1)] * 3}
+    claim = SOONER.model_copy(update={"of": {"system": one}, "than": {"system": other}})
+    (verdict,) = judged(claim, group_runs(runs(tmp_path, curves)), 0.5)
+    assert verdict.is_split
+    assert verdict.direction == "no significant difference"
+
+
 def test_partly_missed_targets_are_not_significant(tmp_path):
     curves = {"baseline": flat(0.3, 0.6, 0.3), "dlion": flat(0.6, 0.6, 0.6)}
     (verdict,) = judged(SOONER, group_runs(runs(tmp_path, curves)), 0.5)
