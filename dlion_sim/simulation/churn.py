@@ -63,6 +63,8 @@ class Churn:
             for number, peers in enumerate(neighbours)
         ]
         """By participant, the incarnation of each peer that it considers connected."""
+        self._handshakes: dict[tuple[int, int], int] = {}
+        """How many handshakes of two have completed, by both orders of the two."""
         self._is_running = [number not in absent for number in range(len(neighbours))]
         self._end_times = [0.0] * len(neighbours)
         """The last end of each participant's process."""
@@ -95,10 +97,12 @@ class Churn:
         """Whether there is a connection from `sender` to `receiver`, with its present process."""
         return self._known[sender].get(receiver) == self.incarnations[receiver]
 
-    def accepts(self, receiver: int, sender: int) -> bool:
-        """Whether `receiver` accepts messages of `sender`; also those sent before the sender failed, until it detects
-        that."""
-        return sender in self._known[receiver]
+    def connection(self, receiver: int, sender: int) -> int | None:
+        """The number of the connection, among those of the two, by which `receiver` accepts messages of `sender`.
+
+        It accepts those sent before the sender failed, until it detects that; None: there is no connection.
+        """
+        return self._handshakes.get((receiver, sender), 0) if sender in self._known[receiver] else None
 
     def unreachable(self, number: int) -> frozenset[int]:
         """The neighbours that a starting participant cannot reach."""
@@ -198,6 +202,7 @@ class Churn:
                 self._report_lost(each, peer, self._end_times[peer])
         for each, peer in ends:
             self._known[each][peer] = self.incarnations[peer]
+            self._handshakes[each, peer] = self._handshakes.get((each, peer), 0) + 1
         for each, peer in ends:
             self._record_row(peer, "found", peer=each)
             self._handle(each, PeerFound(peer))

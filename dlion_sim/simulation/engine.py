@@ -274,6 +274,7 @@ class Engine:
         self.recorder.append(row._replace(bytes=state_bytes, iteration=joined.iteration))
 
     def _on_process_ended(self, index: int, for_good: bool) -> None:
+        self._messaging.process_ended(index)
         if index >= len(self._nodes):
             return
         unfinished = self._nodes[index].worker.unfinished(self.now)

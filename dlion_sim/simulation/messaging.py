@@ -83,19 +83,28 @@ class Messaging(Listener):
             self._handle(sender, MessageTimed(receiver, message.size, seconds))
 
     def delivered(self, receiver: int, message: Message) -> None:
-        if not self._per_message or self._routing.share_machine(message.sender, receiver):
-            self._hand_over(receiver, message)
+        connection = self._connection(receiver, message.sender)
+        if connection is None or not self._per_message or self._routing.share_machine(message.sender, receiver):
+            self._hand_over(receiver, message, connection)
             return
         now = self._event_queue.now
         until = self._busy_until[receiver] = max(now, self._busy_until.get(receiver, now)) + self._per_message
-        self._event_queue.after(until - now, partial(self._hand_over, receiver, message))
+        self._event_queue.after(until - now, partial(self._hand_over, receiver, message, connection))
 
-    def _hand_over(self, receiver: int, message: Message) -> None:
-        if self.churn is None or self.churn.accepts(receiver, message.sender):
+    def process_ended(self, number: int) -> None:
+        """A participant's process has ended; the next one has nothing to handle yet."""
+        self._busy_until.pop(number, None)
+
+    def _hand_over(self, receiver: int, message: Message, connection: int | None) -> None:
+        """Hand over what arrived by a `connection`, unless that has ended."""
+        if connection is not None and connection == self._connection(receiver, message.sender):
             self._delivered += 1
             self._handle(receiver, MessageArrived(message))
         else:
             self._cut += 1
+
+    def _connection(self, receiver: int, sender: int) -> int | None:
+        return 0 if self.churn is None else self.churn.connection(receiver, sender)
 
     def changed(self) -> None:
         self._changed()

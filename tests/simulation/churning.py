@@ -87,11 +87,12 @@ def check(run: Run, engine: Engine) -> None:
 
 
 def under_way(engine: Engine) -> int:
-    """The number of messages that are queued, on links, or in transit after these."""
+    """The number of messages that are queued, on links, in transit after these, or waiting for their receiver."""
     transport = engine._transport
     assert isinstance(transport, Transport)
     queued = sum(len(queue) for queues in (transport._waiting, transport._delayed) for queue in queues.values())
-    later = sum(getattr(call, "func", None) == engine._messaging.delivered for call in planned(engine))
+    further = engine._messaging.delivered, engine._messaging._hand_over
+    later = sum(getattr(call, "func", None) in further for call in planned(engine))
     return len(transport._heads) + queued + later
 
 

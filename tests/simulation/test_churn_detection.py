@@ -60,6 +60,7 @@ class World:
         self.event_queue = EventQueue()
         self.told, self.gone, self.rows, self.cuts = defaultdict(list), [], [], []
         self._leaves_after = leaves_after
+        self.ended = lambda number: None
         self.churn = Churn(
             self.event_queue,
             ROUTING,
@@ -71,7 +72,7 @@ class World:
             handle=self._tell,
             cut=lambda *pair: self.cuts.append((self.event_queue.now, *pair)),
             started=lambda number: self.told[number].append((self.event_queue.now, "begins")),
-            ended=lambda number, for_good: self.gone.append((self.event_queue.now, number, for_good)),
+            ended=self._end,
             record=self.rows.append,
         )
         self.churn.start()
@@ -90,6 +91,10 @@ class World:
         if isinstance(event, Leave) and self._leaves_after is not None:
             incarnation = self.churn.incarnations[number]
             self.event_queue.after(self._leaves_after, lambda: self._leave(number, incarnation))
+
+    def _end(self, number, for_good):
+        self.gone.append((self.event_queue.now, number, for_good))
+        self.ended(number)
 
     def _leave(self, number, incarnation):
         if self.churn.incarnations[number] == incarnation:
@@ -166,22 +171,24 @@ def test_a_failed_connection_accepts_sent_messages_until_the_failure_is_detected
     for time in (9.9, 10.01, 10.06, 20.05, 20.11):
         world.event_queue.after(
             time,
-            lambda: seen.append((world.churn.is_connected(0, 2), world.churn.accepts(0, 2), world.churn.accepts(2, 0))),
+            lambda: seen.append(
+                (world.churn.is_connected(0, 2), world.churn.connection(0, 2), world.churn.connection(2, 0))
+            ),
         )
     world.run()
     assert seen == [
-        (True, True, True),
-        (False, True, False),
-        (False, False, False),
-        (False, False, False),
-        (True, True, True),
+        (True, 0, 0),
+        (False, 0, None),
+        (False, None, None),
+        (False, None, None),
+        (True, 1, 1),
     ]
 
 
 def test_a_late_participant_is_absent_at_first():
     world = World({2: [Outage(0, 5)]})
     assert not world.churn.is_connected(0, 2)
-    assert not world.churn.accepts(1, 2)
+    assert world.churn.connection(1, 2) is None
     world.run()
     assert world.of(0) == [(5.1, PeerFound(2))]
     assert [(row.virtual_time, row.what, row.incarnation) for row in world.rows[:2]] == [(0, "down", 0), (5, "up", 0)]
@@ -279,7 +286,7 @@ def test_in_the_end_connections_are_those_of_running_processes(schedules, detect
     for one, other in permutations(WORKERS, 2):
         both = churn.is_running(one) and churn.is_running(other)
         assert churn.is_connected(one, other) is both
-        assert churn.accepts(one, other) is both
+        assert (churn.connection(one, other) is not None) is both
         knows = other not in Planned(participants, paths).absent_at_start
         for _, event in world.told[one]:
             if event == "begins":
