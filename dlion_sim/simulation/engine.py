@@ -215,12 +215,12 @@ class Engine:
         self._has_started = True
         self._event_queue.after(0.0, self._evaluate_regularly, background=True)
         self._sample_regularly()
-        self._report_capacities()
         if self._churn is not None:
             self._churn.start()
         servers = range(len(self._nodes), len(self._participants))
         for index in (*sorted(self._members), *servers):
             self._handle(index, Started())
+        self._report_capacities()
 
     def _handle(self, index: int, event: Event) -> None:
         """Hand an event to a worker or server and carry out its actions."""
@@ -253,7 +253,7 @@ class Engine:
 
     def _on_membership_event(self, index: int, event: Event) -> None:
         self._handle(index, event)
-        if isinstance(event, PeerFound):
+        if isinstance(event, PeerFound | PeerLost):
             self._report_capacities()
 
     def _on_process_started(self, index: int) -> None:
@@ -272,6 +272,7 @@ class Engine:
         row = MembershipRow(self.now, index, self._incarnation(index), what, joined.sponsor, joined.seconds)
         state_bytes = self._messaging.state_bytes.pop(index, 0)
         self.recorder.append(row._replace(bytes=state_bytes, iteration=joined.iteration))
+        self._report_capacities()
 
     def _on_process_ended(self, index: int, for_good: bool) -> None:
         self._messaging.process_ended(index)
@@ -296,7 +297,7 @@ class Engine:
         """Hand true bandwidths to workers whose exchange needs them."""
         if not self._needs_oracle:
             return
-        pairs = [(each, peer) for each in sorted(self._members) for peer in self._nodes[each].worker.setup.peers]
+        pairs = [(each, peer) for each in sorted(self._members) for peer in self._nodes[each].worker.setup.links.peers]
         for (sender, peer), (alone, shared) in zip(pairs, self._transport.bytes_per_second(pairs), strict=True):
             self._handle(sender, LinkCapacity(peer, alone, shared))
 

@@ -1,7 +1,7 @@
 """Whole runs on real digits: against plain PyTorch, against closed forms, and against themselves."""
 
 import math
-from itertools import cycle
+from itertools import cycle, permutations
 
 import numpy as np
 import pandas as pd
@@ -189,6 +189,27 @@ def test_true_bandwidths_fill_links_from_the_first_message_on_and_when_they_chan
     sent = run.links().groupby("virtual_time")["bytes"].sum()
     for time, rate in ((2, 2e6), (4, 2e6), (8, 2e5)):
         assert sent[time] == pytest.approx(3 * 2 * rate / 8, rel=0.15)
+
+
+def test_true_bandwidths_follow_workers_that_are_lost_and_join(tmp_path):
+    """While one of three is away, the other two have a link for themselves."""
+    cluster = {"clouds": [{"name": "a", "workers": [{"count": 3, "nic": "1 Mbps"}]}]}
+    system = {
+        "name": "dlion",
+        "exchange": {"bandwidth": "oracle_share"},
+        "batching": "fixed",
+        "knowledge_transfer": "none",
+    }
+    availability = {"workers": {"a/1": {"down": [["4 s", "8 s"]]}}}
+    scenario = digits(cluster=cluster, system=system, duration="14 s", availability=availability)
+    links = simulate(scenario, tmp_path / "run").links().set_index(["virtual_time", "sender", "receiver"])["bytes"]
+    for time, pairs, rate in (
+        (4, permutations(range(3), 2), 5e5),
+        (8, [(0, 2), (2, 0)], 1e6),
+        (14, permutations(range(3), 2), 5e5),
+    ):
+        for pair in pairs:
+            assert links[time, *pair] == pytest.approx(2 * rate / 8, rel=0.2), (time, pair)
 
 
 def test_an_iteration_rule_stops_every_worker_there(tmp_path):
