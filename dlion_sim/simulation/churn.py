@@ -66,8 +66,8 @@ class Churn:
         self._handshakes: dict[tuple[int, int], int] = {}
         """How many handshakes of two have completed, by both orders of the two."""
         self._is_running = [number not in absent for number in range(len(neighbours))]
-        self._end_times = [0.0] * len(neighbours)
-        """The last end of each participant's process."""
+        self._ends: list[list[tuple[float, float]]] = [[] for _ in neighbours]
+        """By participant and incarnation, the end of the process, and the time from which it can be detected (s)."""
         self._leaving: dict[int, Outage] = {}
         """By participant that is leaving, the outage that is the reason."""
         self._interrupted: set[_Path] = set()
@@ -145,7 +145,7 @@ class Churn:
         self._record_row(number, what)
         incarnation, accepts = self.incarnations[number], self._known[number]
         self._is_running[number] = False
-        self._end_times[number] = self._event_queue.now
+        self._ends[number].append((self._event_queue.now, self._event_queue.now + detection))
         self.incarnations[number] += 1
         for peer in self._neighbours[number]:
             if peer in accepts:
@@ -199,7 +199,7 @@ class Churn:
         ends = (one, other), (other, one)
         for each, peer in ends:
             if peer in self._known[each]:  # The former process, whose end it has not detected.
-                self._report_lost(each, peer, self._end_times[peer])
+                self._report_ended(each, peer)
         for each, peer in ends:
             self._known[each][peer] = self.incarnations[peer]
             self._handshakes[each, peer] = self._handshakes.get((each, peer), 0) + 1
@@ -210,7 +210,11 @@ class Churn:
     def _detect_failure(self, number: int, peer: int, incarnation: int) -> None:
         """A participant detects the end of a peer's process, unless the path is down."""
         if self._known[number].get(peer) == incarnation and not self._is_interrupted(number, peer):
-            self._report_lost(number, peer, self._end_times[peer])
+            self._report_ended(number, peer)
+
+    def _report_ended(self, number: int, peer: int) -> None:
+        ended, _ = self._ends[peer][self._known[number][peer]]
+        self._report_lost(number, peer, ended)
 
     def _report_lost(self, number: int, peer: int, since: float) -> None:
         incarnation, now = self._known[number].pop(peer), self._event_queue.now
@@ -239,8 +243,9 @@ class Churn:
             for each, peer in (pair, pair[::-1]):
                 heard = self._known[each].get(peer)
                 if heard is not None and heard != self.incarnations[peer]:
-                    latency = self._routing.route(peer, each).latency
-                    self._event_queue.after(latency, partial(self._detect_failure, each, peer, heard))
+                    latency, (_, detectable) = self._routing.route(peer, each).latency, self._ends[peer][heard]
+                    remaining = max(0.0, detectable - self._event_queue.now)
+                    self._event_queue.after(remaining + latency, partial(self._detect_failure, each, peer, heard))
             if all(self._is_running[each] for each in pair) and not self.is_connected(*pair):
                 self._connect(*pair)
 

@@ -144,6 +144,14 @@ TOLD = {
         partial(World, {2: [Outage(11, math.inf)]}, {("a", "b"): [Outage(10, 14)]}),
         {0: [(14.05, PeerLost(2))]},
     ),
+    "a crash before an outage of the path": (
+        partial(World, {2: [Outage(5, math.inf)]}, {("a", "b"): [Outage(6, 6.5)]}, detection=10.0),
+        {0: [(15.05, PeerLost(2))]},
+    ),
+    "a leave behind a path that is restored": (
+        partial(World, {2: [Outage(10, math.inf, "leave")]}, {("a", "b"): [Outage(9, 13)]}, 10.0, leaves_after=1.0),
+        {0: [(13.05, PeerLost(2))]},
+    ),
     "a crash behind a path that is silent for too long": (
         partial(World, {2: [Outage(11, math.inf)]}, {("a", "b"): [Outage(10, 16)]}),
         {0: [(15, PeerLost(2))]},
