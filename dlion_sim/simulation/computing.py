@@ -64,7 +64,7 @@ class Computing:
         self._gradients: dict[int, Ticket] = {}
         """By worker, those that were started and not read."""
         self._batch_sizes: dict[int, int] = {}
-        """By worker, that of the last gradient."""
+        """By worker, that of the gradient whose iteration has not ended."""
 
     def equip(self, executor: GradientExecutor | FusedGradientExecutor) -> None:
         """Set the executor, after resuming, and start the gradients again that were not computed."""
@@ -95,10 +95,15 @@ class Computing:
         seconds, ready = end - began, ProfileReady(tuple(measurements))
         self._event_queue.after(seconds, partial(self._on_profile, worker, self._incarnation(worker), seconds, ready))
 
+    def reported(self, worker: int) -> None:
+        """The iteration of a worker's gradient has ended."""
+        self._batch_sizes.pop(worker, None)
+
     def drop(self, worker: int) -> int | None:
-        """A worker's process has ended; returns the batch size of its last gradient, if it had begun one."""
+        """A worker's process has ended; returns the batch size of the gradient that is lost with it, if there is
+        one."""
         self._gradients.pop(worker, None)
-        return self._batch_sizes.get(worker)
+        return self._batch_sizes.pop(worker, None)
 
     def _on_gradient(self, worker: int, incarnation: int, seconds: float) -> None:
         if incarnation == self._incarnation(worker):

@@ -233,6 +233,7 @@ class Engine:
                     self._messaging.send(action.peer, action.message)
                 case Report():
                     self.recorder.iteration(index, action, self.now)
+                    self._computing.reported(index)
                 case Profile():
                     self._computing.profile(index, action.batch_sizes)
                 case Stop():

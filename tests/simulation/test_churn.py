@@ -77,6 +77,24 @@ def test_an_unfinished_gradient_is_lost_work_after_a_crash_and_without_notice(tm
     assert counts["computed"] - counts["useful"] == 16
 
 
+def test_a_worker_lost_while_it_catches_up_loses_no_gradient(tmp_path, monkeypatch):
+    """It has reported its first iteration at 0.17 s, skips three, and waits for its peers' parameters."""
+    fast = {"count": 2, "compute": "24 cores", "nic": "50 Mbps"}
+    cluster = {"clouds": [{"name": "a", "workers": [fast, {"compute": "4 cores", "nic": "10 Mbps"}]}]}
+    system = {
+        "name": "hop",
+        "exchange": "parameters",
+        "synchronization": {"max_gap": 6, "skip_from": 2, "staleness": 0},
+    }
+    gone = {"workers": {"a/2": {"down": [["0.2 s", None]]}}}
+    ended = run(churning(system, gone, cluster=cluster, duration="0.5 s"), tmp_path / "run", monkeypatch)
+    (cut,) = ended.metrics().query("kind == 'cut'").to_dict("records")
+    assert (cut["worker"], cut["compute_seconds"]) == (2, 0)
+    assert cut["wait_seconds"] == pytest.approx(0.03)
+    counts = ended.summary["availability"]
+    assert counts["computed"] == counts["useful"] == ended.iterations()["batch_size"].sum()
+
+
 def test_an_abort_is_a_failure_with_its_reason(tmp_path, monkeypatch):
     ended = run(two({**SECOND, "on_loss": "abort"}), tmp_path / "run", monkeypatch)
     assert ended.manifest["status"] == "failed"
