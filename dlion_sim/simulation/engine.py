@@ -152,6 +152,11 @@ class Engine:
     def now(self) -> float:
         return self._event_queue.now
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether a stop rule holds."""
+        return self._stopped_by is not None
+
     def equip(self, equipment: Equipment) -> None:
         """Set the equipment, after resuming; gradients that were being computed are started again."""
         self._node = equipment.node

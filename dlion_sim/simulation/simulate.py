@@ -149,7 +149,8 @@ def _run(
 
     def between_events(progress: Progress) -> None:
         observe(progress)
-        checkpoints.save_if_due()
+        if not engine.has_stopped:  # Else its last rows are written, which a resumed run would write again.
+            checkpoints.save_if_due()
 
     try:
         stopped_by = engine.run(interrupted, between_events, until)

@@ -18,7 +18,7 @@ from llvmlite.binding import get_host_cpu_features
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
-from dlion_sim.results import WALL_CLOCK_COLUMNS, Run, environment
+from dlion_sim.results import WALL_CLOCK_COLUMNS, Run, RunWriter, environment
 from dlion_sim.results.run_folder import CHECKPOINT, MANIFEST, SCENARIO, holds_run
 from dlion_sim.scenario import load
 from dlion_sim.simulation import resume, simulate
@@ -231,6 +231,21 @@ def test_a_run_killed_repeatedly_has_the_same_result(tmp_path):
     run = resume(folder)
     assert run.manifest["resumed_at"]
     check_same(run, whole)
+
+
+def test_a_run_killed_after_its_last_evaluation_has_its_rows_once(tmp_path, monkeypatch):
+    given = scenario("dlion", "1 s", "workload.evaluation_samples=100")
+    whole = simulate(given, tmp_path / "whole")
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dlion_sim.simulation.checkpointing.checkpoint._MOST_TIME", float("inf"))
+    with monkeypatch.context() as patched:
+        patched.setattr(RunWriter, "finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            simulate(given, tmp_path / "killed", checkpoint_every=0.0)
+    check_same(resume(tmp_path / "killed"), whole)
 
 
 def test_without_checkpoints_nothing_is_saved(tmp_path):
