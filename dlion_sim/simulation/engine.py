@@ -34,7 +34,7 @@ from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.churn import Churn
 from dlion_sim.simulation.computing import Computing, Equipment, Node
 from dlion_sim.simulation.evaluations import Evaluations
-from dlion_sim.simulation.event_queue import EventQueue
+from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.messaging import Messaging
 from dlion_sim.simulation.routing import Routing
 
@@ -45,6 +45,9 @@ for is down for good. Abort: a worker or server cannot continue."""
 
 OBSERVE_EVERY = 0.1
 """Wall seconds between two reports of progress."""
+
+_ROUNDING = 1e-9
+"""The largest relative error of times that are sums of floats."""
 
 
 @dataclass(frozen=True)
@@ -314,12 +317,16 @@ class Engine:
     def _sample_regularly(self) -> None:
         if self._sample_every is not None:
             self._record_queues()
-            self._event_queue.after(self._sample_every, self._sample_regularly, background=True)
+            self._repeat(self._sample_every, self._sample_regularly)
 
     def _evaluate_regularly(self) -> None:
         self._evaluate()
-        if self.now + self._evaluate_every < self._end:
-            self._event_queue.after(self._evaluate_every, self._evaluate_regularly, background=True)
+        self._repeat(self._evaluate_every, self._evaluate_regularly)
+
+    def _repeat(self, seconds: float, call: Call) -> None:
+        """Schedule a call in so many seconds, if the run lasts longer; at its end there is a last one anyway."""
+        if self.now + seconds < self._end * (1 - _ROUNDING):
+            self._event_queue.after(seconds, call, background=True)
 
     def _evaluate(self) -> None:
         is_target_reached = self._evaluations.evaluate(self.now)

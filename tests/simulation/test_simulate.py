@@ -396,6 +396,16 @@ def test_all_evaluations_of_a_run_are_on_the_same_samples_and_one_at_its_end_on_
     assert set(wholly.metrics()["kind"]) == {"profile", "iteration", "evaluation", "unfinished"}
 
 
+def test_no_evaluation_or_sample_of_queues_is_just_before_the_end(tmp_path):
+    """A sum of ten floats of 0.1 is less than 1."""
+    scenario = digits("workload.evaluate_every=0.1 s", "network.model=packets", duration="1 s")
+    run = simulate(scenario, tmp_path / "run")
+    for rows, first in ((run.evaluations(), 0), (run.queues(), 1)):
+        times = rows["virtual_time"].unique().tolist()
+        assert times == pytest.approx([count / 10 for count in range(first, 11)])
+        assert times[-1] == 1
+
+
 def test_a_longer_run_has_the_same_curve_at_first(tmp_path):
     def curve(duration):
         scenario = digits("workload.evaluation_samples=100", f"duration={duration} s", "workload.evaluate_every=2 s")
