@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -122,10 +125,11 @@ def node(
     All nodes need the same scenario, overrides and version, and a common secret or CA. `dlion gather` makes a run
     folder from their parts.
     """
-    from dlion_sim.live import LEFT, NodeConfig, Timeouts, run_node
+    from dlion_sim.live import BEGUN, LEFT, STANDS_BY, NodeConfig, Timeouts, run_node, status_line
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.scenario import find, load
 
+    say = _speaker(attached=attached, quiet=quiet)
     file = find(scenario)
     loaded = load(file, overrides)
     config = NodeConfig(
@@ -141,9 +145,9 @@ def node(
         attached=attached,
         joins=join,
         incarnation=incarnation,
-        told=_standing_by if stand_by else None,
-        left=lambda: None if quiet else print(f"node {rank}: {LEFT}", flush=True),
-        begun=lambda: None if quiet else print(f"node {rank}: begun", flush=True),
+        told=partial(_standing_by, partial(say, status_line(rank, STANDS_BY))) if stand_by else None,
+        left=partial(say, status_line(rank, LEFT)),
+        begun=partial(say, status_line(rank, BEGUN)),
     )
     try:
         with own_errors_told(loaded.references):
@@ -151,8 +155,7 @@ def node(
     except InputError as error:
         raise error.within(file) from None
     summary = done.summary or {}
-    if not quiet:
-        print(f"node {rank}: {summary['status']} ({summary['stopped_by']}), part: {done.folder}")
+    say(status_line(rank, f"{summary['status']} ({summary['stopped_by']}), part: {done.folder}"))
     exit_with_status(summary)
 
 
@@ -168,9 +171,20 @@ def gather(
     report(gather(parts, output, force=force), quiet=quiet)
 
 
-def _standing_by() -> float:
-    """Wait for the time of the run's start; the process ends with standard input."""
-    print("stands by", flush=True)
+def _speaker(*, attached: bool, quiet: bool) -> Callable[[str], None]:
+    """Prints lines to standard output, which all other output goes past if the node is attached: into its log."""
+    if quiet:
+        return lambda line: None
+    if not attached:
+        return partial(print, flush=True)
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return partial(print, file=output, flush=True)
+
+
+def _standing_by(say: Callable[[], None]) -> float:
+    """Say so, and wait for the time of the run's start; the process ends with standard input."""
+    say()
     line = sys.stdin.readline()
     if not line:
         raise typer.Exit(INTERRUPTED)

@@ -7,7 +7,7 @@ from dlion_sim.live.gathering import gather
 from dlion_sim.live.identity import Identity
 from dlion_sim.live.member import check_live
 from dlion_sim.live.node import run_node
-from dlion_sim.live.node_config import LEFT, MeshConfig, NodeConfig, Timeouts
+from dlion_sim.live.node_config import BEGUN, LEFT, STANDS_BY, MeshConfig, NodeConfig, Timeouts, status_line
 from dlion_sim.live.nodes import Nodes, Spot, on_loopback
 from dlion_sim.live.private_file import read_secret
 from dlion_sim.live.run_nodes import RunNodes

@@ -16,7 +16,14 @@ from dlion_sim.live.identity import Identity
 from dlion_sim.scenario import Scenario
 
 LEFT = "left"
-"""What ends the run of a node that leaves gracefully, and its output then."""
+"""What ends the run of a node that leaves gracefully, and its status then."""
+BEGUN, STANDS_BY = "begun", "stands by"
+"""Further statuses."""
+
+
+def status_line(rank: int, status: str) -> str:
+    """The line that a node prints once it has this status."""
+    return f"node {rank}: {status}"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Self
 from dlion_sim.errors import InputError
 from dlion_sim.live.connection import Address, listen
 from dlion_sim.live.gathering import log_of, part_folder
+from dlion_sim.live.node_config import BEGUN, status_line
 from dlion_sim.live.private_file import write_secret
 from dlion_sim.live.timetable import Clock
 
@@ -62,9 +63,9 @@ class Nodes:
             for spot in self._spots:
                 if spot.listener:
                     spot.listener.close()
-        output = next(iter(self.processes.values())).stdout
-        assert output is not None
-        self.clock = Clock(output)
+        rank, process = next(iter(self.processes.items()))
+        assert process.stdout is not None
+        self.clock = Clock(process.stdout, status_line(rank, BEGUN))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,7 +119,7 @@ class Nodes:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,  # A few short lines, for which its buffer has room.
+                stdout=subprocess.PIPE,  # Only its status, in a few short lines, for which the buffer has room.
                 stderr=errors,
                 pass_fds=listeners,
                 # Ctrl-C at the terminal is for the coordinator alone, which then ends the nodes.

@@ -13,8 +13,9 @@ from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning.process import Device
 from dlion_sim.live.gathering import log_of, part_folder
-from dlion_sim.live.node_config import LEFT, Timeouts
+from dlion_sim.live.node_config import LEFT, STANDS_BY, Timeouts, status_line
 from dlion_sim.live.nodes import Nodes, Process, Spot
+from dlion_sim.live.timetable import wait_for
 from dlion_sim.scenario import dump
 
 
@@ -121,7 +122,7 @@ class RunNodes(Nodes):
     def _wait_for(self, rank: int, process: Process) -> None:
         """Wait until a process stands by. Raises InputError if it cannot."""
         assert process.stdout is not None
-        if not process.stdout.readline():
+        if not wait_for(process.stdout, status_line(rank, STANDS_BY)):
             raise InputError(f"node {rank} could not start: {self.last_words(rank)}")
 
     def _has_left(self, rank: int) -> bool:
@@ -129,7 +130,7 @@ class RunNodes(Nodes):
         output = self.processes[rank].stdout
         assert output is not None
         os.set_blocking(output.fileno(), False)
-        if LEFT.encode() in (output.read() or b""):
+        if status_line(rank, LEFT).encode() in (output.read() or b"").splitlines():
             self._left.add(self.processes[rank].pid)
         return self.processes[rank].pid in self._left
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import IO, Self
 
 Planned = tuple[float, Callable[[], object]]
@@ -12,10 +13,11 @@ Planned = tuple[float, Callable[[], object]]
 
 
 class Clock:
-    """A run's clock: runs from the first line on that a node writes to `output`."""
+    """A run's clock: runs from the time on at which a node writes this `line` to `output`."""
 
-    def __init__(self, output: IO[bytes]) -> None:
+    def __init__(self, output: IO[bytes], line: str) -> None:
         self._output = output
+        self._line = line
         self._began: float | None = None
         self._heard = threading.Event()
         threading.Thread(target=self._listen, name="clock", daemon=True).start()
@@ -31,9 +33,15 @@ class Clock:
         return self._began
 
     def _listen(self) -> None:
-        if self._output.readline():
-            self._began = time.monotonic()
+        with suppress(ValueError):  # It is closed, perhaps meanwhile.
+            if wait_for(self._output, self._line):
+                self._began = time.monotonic()
         self._heard.set()
+
+
+def wait_for(output: IO[bytes], line: str) -> bool:
+    """Wait until a process has written this line to `output`; False if it ends before."""
+    return any(each.rstrip(b"\n") == line.encode() for each in output)
 
 
 class Timetable:

@@ -142,6 +142,29 @@ def test_dlion_runs_live_and_shares_the_work_by_the_machines_speed(folder, dlion
     assert run.links()["n_percent"].notna().any()
 
 
+TALKATIVE = """
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, dataset):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+
+    def forward(self, images):
+        print("samples left: 5" * 10_000)
+        return self.layers(images)
+"""
+
+
+def test_own_code_may_print_more_than_a_pipe_holds(folder):
+    (folder / "talkative.py").write_text(TALKATIVE)
+    (folder / "small.yaml").write_text(dump(scenario("iterations=3", system="baseline", cluster=TWO)))
+    model = ["--set", "workload.model=talkative:Model"]
+    command = [sys.executable, "-m", "dlion_sim", "live", "small.yaml", *model, "--output=run", "--no-pacing"]
+    subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True, timeout=300)
+    assert Run.open(folder / "run").summary["status"] == "completed"
+
+
 def test_an_asynchronous_run_continues_without_a_killed_node(folder):
     def intervals():
         return min(len([*(folder / f"rank-{rank}" / "links.parts").glob("*")]) for rank in (0, 1))

@@ -1,13 +1,24 @@
-"""Processes of a run's nodes, which others have replaced."""
+"""Processes of a run's nodes, which leave, and which others replace."""
 
 import subprocess
 import sys
 
-from dlion_sim.live.run_nodes import _running
+import pytest
+
+from dlion_sim.assembly import Setting
+from dlion_sim.live.node_config import Timeouts
+from dlion_sim.live.run_nodes import RunNodes, _running
+from tests.simulation.scenarios import digits
 
 
 def started(program):
     return subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """Of a run, none of which is started."""
+    return RunNodes(Setting.of(digits()), tmp_path, [], paced=True, timeouts=Timeouts())
 
 
 def test_former_processes_that_have_ended_keep_no_pipes():
@@ -19,3 +30,12 @@ def test_former_processes_that_have_ended_keep_no_pipes():
         assert ended.stdout.closed
         assert not waiting.stdin.closed
         waiting.stdin.close()
+
+
+@pytest.mark.parametrize(("said", "killed"), [("samples left: 5", True), ("node 0: left", False)])
+def test_a_node_that_has_left_is_not_killed(nodes, said, killed):
+    nodes.processes[0] = started(f"import os; os.write(1, b'node 0: begun\\n{said}\\n'); input()")
+    with nodes.processes[0] as process:
+        assert process.stdout.readline() == b"node 0: begun\n"
+        assert nodes.kill(0) == killed
+        process.stdin.close()

@@ -26,7 +26,7 @@ def test_it_is_done_at_its_times_since_the_run_begins():
     plan = ((at, partial(do, at)) for at in (0.2, 0.4, 600))
     began = time.monotonic()
     with Timetable() as timetable, say("echo begun; sleep 600", after=0.2) as node:
-        timetable.follow(Clock(node.stdout), plan)
+        timetable.follow(Clock(node.stdout, "begun"), plan)
         assert timetable.next_time == 0.2
         assert second.wait(60)
         node.kill()
@@ -36,10 +36,11 @@ def test_it_is_done_at_its_times_since_the_run_begins():
     assert all(seconds > 0.2 + at for at, seconds in done)
 
 
-def test_nothing_is_done_if_it_never_begins():
+@pytest.mark.parametrize("said", ["true", "echo begun or so; echo has begun"])
+def test_nothing_is_done_if_it_never_begins(said):
     done = []
-    with Timetable() as timetable, say("true", after=0) as node:
-        timetable.follow(Clock(node.stdout), iter([(1e-9, lambda: done.append(1))]))
+    with Timetable() as timetable, say(said, after=0) as node:
+        timetable.follow(Clock(node.stdout, "begun"), iter([(1e-9, lambda: done.append(1))]))
     assert not done
 
 
@@ -52,7 +53,7 @@ def test_what_goes_wrong_is_raised_at_the_end():
 
     def meanwhile():
         with Timetable() as timetable, say("echo begun", after=0) as node:
-            timetable.follow(Clock(node.stdout), iter([(0.01, refuse)]))
+            timetable.follow(Clock(node.stdout, "begun"), iter([(0.01, refuse)]))
             assert refused.wait(60)
 
     with pytest.raises(RuntimeError, match="refuses"):
