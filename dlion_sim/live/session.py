@@ -25,6 +25,8 @@ from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message,
 _HEADER_BYTES = 8192
 """More than the header of any message."""
 _LARGEST_ENTRY_BYTES = 8
+_LAST_SECONDS = 2.0
+"""The most that the end of a control connection waits for the ends of the others."""
 RANK = struct.Struct("<I")
 _NO_MESSAGE = "sent no message of this run"
 
@@ -103,8 +105,11 @@ class Session:
         self._running: list[asyncio.Task[None]] = []
         for channel, outbox in self._outboxes.items():
             self._run(outbox.run(), connections.outgoing[channel])
-        for channel, connection in self._incoming.items():
-            self._run(self._receive(channel, connection), connection)
+        receiving = {
+            channel: self._run(self._receive(channel, connection), connection)
+            for channel, connection in self._incoming.items()
+        }
+        self._others = [task for channel, task in receiving.items() if channel is not Channel.CONTROL]
 
     def send(self, channel: Channel, kind: Kind, payload: Payload, message: Message | None = None) -> None:
         """Queue a frame, which may carry a `message`."""
@@ -153,11 +158,12 @@ class Session:
         for task in self._running:
             task.cancel()
 
-    def _run(self, work: Coroutine[Any, Any, None], connection: Connection) -> None:
+    def _run(self, work: Coroutine[Any, Any, None], connection: Connection) -> asyncio.Task[None]:
         """Run a connection's task, which closes it at its end, even if it is cancelled before it begins."""
         task = self._tasks.create_task(work)
         task.add_done_callback(lambda _: connection.close())
         self._running.append(task)
+        return task
 
     async def _receive(self, channel: Channel, connection: Connection) -> None:
         """Handle the frames of a connection."""
@@ -175,9 +181,15 @@ class Session:
         except PeerClosedError as error:
             # Only the control connection tells whether the peer was done.
             if control:
+                await self._all_is_handed_over()
                 self.drop(str(error))
         except PeerError as error:
             self.drop(str(error))
+
+    async def _all_is_handed_over(self) -> None:
+        """Wait for what the peer sent before its end, which that of the control connection may overtake."""
+        await asyncio.wait(self._others, timeout=_LAST_SECONDS)
+        await asyncio.sleep(self._delay)
 
     def _take(self, channel: Channel, kind: Kind, payload: memoryview) -> None:
         match kind:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from dlion_sim.live import session
 from dlion_sim.live.connection import WEIGHTS_TOS, frame_bytes
 from dlion_sim.live.frames import Kind, Payload, head
 from dlion_sim.live.link_timing import Meter
@@ -59,7 +60,27 @@ async def test_messages_are_handed_over_late_where_asked():
         assert [message.body for message in inboxes[1].messages[1:]] == [WHOLE.body, SOME.body, NONE.body]
 
 
-async def test_messages_held_back_from_a_peer_are_lost_with_it():
+@pytest.mark.parametrize("delay", [0.0, 0.2])
+async def test_messages_that_a_peer_sent_before_its_end_arrive(delay):
+    async with victim_of_puppet(delays={1: delay}) as (_, inbox, puppet):
+        puppet.outgoing[Channel.CONTROL].close()
+        await asyncio.sleep(0.1)  # What it sent before takes longer than the end.
+        for number in range(3):
+            message = replace(WHOLE, sender=1, body=Contribution(number, 32))
+            await puppet.send(Kind.MESSAGE, message.encode(), channel=Channel.DATA)
+        puppet.leave()
+        await until(lambda: inbox.losses)
+        assert [message.body.iteration for message in inbox.messages] == [0, 1, 2]
+
+
+async def test_a_peer_of_which_only_the_control_connection_ends_is_lost_before_long(monkeypatch):
+    monkeypatch.setattr(session, "_LAST_SECONDS", 0.1)
+    async with victim_of_puppet() as (_, inbox, puppet):
+        puppet.outgoing[Channel.CONTROL].close()
+        await until(lambda: inbox.losses, seconds=1.5)
+
+
+async def test_messages_held_back_from_a_peer_that_misbehaves_are_dropped_with_it():
     async with victim_of_puppet(delays={1: 0.2}) as (_, inbox, puppet):
         await puppet.send(Kind.MESSAGE, replace(WHOLE, sender=1).encode())
         await puppet.send(Kind.GONE, b"")
