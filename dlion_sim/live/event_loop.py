@@ -16,9 +16,29 @@ _STANDARD_INPUT = 0
 
 
 def run(task: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`."""
+    """As `asyncio.run`, but an error of what the loop calls back ends it, too."""
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(ExactSelector())) as runner:
-        return runner.run(task)
+        return runner.run(_unless_a_callback_fails(task))
+
+
+async def _unless_a_callback_fails(task: Coroutine[Any, Any, T]) -> T:
+    loop = asyncio.get_running_loop()
+    running = loop.create_task(task)
+    errors: list[BaseException] = []
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if "handle" in context:  # It belongs to a callback.
+            errors.append(context["exception"])
+            running.cancel()
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
+    try:
+        return await running
+    finally:
+        if errors:
+            raise errors[0] from None
 
 
 class ExactSelector(selectors.DefaultSelector):

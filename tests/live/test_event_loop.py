@@ -3,6 +3,8 @@
 import asyncio
 import select
 
+import pytest
+
 from dlion_sim.live import event_loop
 
 
@@ -17,3 +19,18 @@ def test_a_timer_waits_no_longer_than_it_is_told_to(monkeypatch):
     monkeypatch.setattr(select, "select", noted)
     event_loop.run(asyncio.sleep(0.0123))
     assert 0 < max(waited) <= 0.0124
+
+
+def test_an_error_of_a_callback_ends_it():
+    ended = []
+
+    async def waits():
+        asyncio.get_running_loop().call_soon([].pop)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("in an orderly way")
+
+    with pytest.raises(IndexError, match="pop from empty list"):
+        event_loop.run(waits())
+    assert ended
