@@ -48,8 +48,12 @@ class Member:
 
 
 def check_live(setting: Setting, device: Device = "auto") -> None:
-    """Raise InputError if a run needs what only a simulation has, or `device` is not available."""
+    """Raise InputError if a run needs what only a simulation has, nobody begins it, or `device` is not available."""
     device_named(device)
+    if len(setting.outages.absent_at_start) == setting.participants:
+        raise InputError(
+            "nobody is there at the start, to begin a live run", path="availability", allowed="one participant or more"
+        )
     bounded_loss.check_live(setting.scenario)
     if setting.worker(0).choices.exchange.needs_oracle:
         raise InputError(

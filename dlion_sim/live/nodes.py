@@ -56,6 +56,9 @@ class Nodes:
         write_secret(self._folder / "secret")
         try:
             self._start_all()
+            rank, process = next(iter(self.processes.items()))
+            assert process.stdout is not None
+            self.clock = Clock(process.stdout, status_line(rank, BEGUN))
         except BaseException:
             self._end()
             raise
@@ -63,9 +66,6 @@ class Nodes:
             for spot in self._spots:
                 if spot.listener:
                     spot.listener.close()
-        rank, process = next(iter(self.processes.items()))
-        assert process.stdout is not None
-        self.clock = Clock(process.stdout, status_line(rank, BEGUN))
         return self
 
     def __exit__(self, *_: object) -> None:

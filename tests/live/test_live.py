@@ -324,6 +324,7 @@ def test_two_nodes_by_hand(folder, dlion, identities):
         (["--start-within=0.3"], ["could not start within 0.3 s", "node 1 at 127.0.0.1:", "was not reached"]),
         (["--set", "system.exchange.bandwidth=oracle_pair"], ["system.exchange.bandwidth", "only a simulation"]),
         (["--set", "target_accuracy=0.9"], ["target_accuracy", "cannot end a live run", "null"]),
+        (["--set", "availability={clouds: {a: {down: [[0 s, 1 s]]}}}"], ["availability", "nobody is there"]),
     ],
 )
 def test_invalid_options_are_one_line(dlion, capsys, arguments, words):
