@@ -62,8 +62,7 @@ class RunNodes(Nodes):
         process = self._standing_by.pop(rank)
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # It has died, which `wait` notices.
-            process.stdin.write(f"{began!r}\n".encode())
-            process.stdin.flush()
+            os.write(process.stdin.fileno(), f"{began!r}\n".encode())  # A buffer would keep it until it is closed.
         if rank in self.processes:
             self._former = [*_running(self._former), self.processes[rank]]
         self.processes[rank] = process  # from now on another thread may ask it to end

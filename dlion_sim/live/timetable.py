@@ -52,7 +52,7 @@ class Timetable:
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self.next_time: float | None = None
-        """The time of the next action; None if there is none."""
+        """The time of the next action; None if there is none, or no more are done."""
         self.most_seconds_late = 0.0
         """Of all actions, until they were done."""
 
@@ -87,3 +87,5 @@ class Timetable:
                 self.next_time = planned[0] if planned else None
         except Exception as error:
             self._error = error
+        finally:
+            self.next_time = None

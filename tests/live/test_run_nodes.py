@@ -7,6 +7,7 @@ import pytest
 
 from dlion_sim.assembly import Setting
 from dlion_sim.live.node_config import Timeouts
+from dlion_sim.live.nodes import Nodes
 from dlion_sim.live.run_nodes import RunNodes, _running
 from tests.simulation.scenarios import digits
 
@@ -39,3 +40,12 @@ def test_a_node_that_has_left_is_not_killed(nodes, said, killed):
         assert process.stdout.readline() == b"node 0: begun\n"
         assert nodes.kill(0) == killed
         process.stdin.close()
+
+
+def test_a_process_that_has_died_standing_by_harms_nothing(nodes):
+    nodes._standing_by[0] = died = started("")
+    died.wait()
+    nodes.join(0, 1, 12.5)
+    Nodes._ask_to_end(nodes)
+    nodes._end()
+    assert died.stdin.closed
