@@ -246,7 +246,7 @@ class Driver:
                 self._record(self._rank, "left")
                 self._finish("completed", LEFT)
             case Abort():
-                lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
+                lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self._states.missing.items())
                 self._finish("failed", f"{decision.reason}; lost: {lost}")
             case _:
                 assert_never(decision)

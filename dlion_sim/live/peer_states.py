@@ -21,8 +21,14 @@ class PeerStates:
         # A server has nothing to do for itself.
         self._done = {rank} if serves else set()
         self._lost = set(absent)
+        self._returned: set[int] = set()
         self.gone: dict[int, str] = {}
         """Why participants of the run were lost, in the order in which the node learned of it."""
+
+    @property
+    def missing(self) -> dict[int, str]:
+        """Of those that are `gone`, all but those found again."""
+        return {rank: reason for rank, reason in self.gone.items() if rank not in self._returned}
 
     @property
     def unready(self) -> list[int]:
@@ -52,8 +58,9 @@ class PeerStates:
 
     def lost(self, peer: int, reason: str) -> bool:
         """The connections with a peer have ended before it was done; whether that is news."""
-        news = peer not in self.gone
+        news = peer not in self._lost
         self._lost.add(peer)
+        self._returned.discard(peer)
         self.gone[peer] = reason
         return news
 
@@ -65,6 +72,7 @@ class PeerStates:
         """A peer is there that was lost, or absent at the start; it is not done."""
         self._lost.discard(peer)
         self._done.discard(peer)
+        self._returned.add(peer)
 
     def missed(self, rank: int) -> bool:
         """Others report the loss of a participant; whether that is news."""
