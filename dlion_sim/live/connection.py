@@ -43,9 +43,17 @@ class Address(NamedTuple):
     def parse(cls, text: str) -> Self:
         """An address from "host:port". Raises InputError."""
         host, _, port = text.strip().rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        if not host or not _is_name(host) or not port.isdecimal() or not 0 < int(port) < 2**16:
             raise InputError(f"'{text}' is no address", allowed="host:port, e.g. 10.0.0.1:7000")
         return cls(host.strip("[]"), int(port))
+
+
+def _is_name(host: str) -> bool:
+    """Whether it can be looked up."""
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def listen(address: Address) -> socket.socket:

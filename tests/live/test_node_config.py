@@ -32,7 +32,9 @@ def test_addresses_are_read_and_written(text, address):
     assert str(Address.parse(text)) == text.strip()
 
 
-@pytest.mark.parametrize("text", ["", "host", "host:", ":7000", "host:0", "host:65536", "host:-1", "host:x"])
+@pytest.mark.parametrize(
+    "text", ["", "host", "host:", ":7000", "host:0", "host:65536", "host:-1", "host:x", "a..b:1", f"{'a' * 64}:1"]
+)
 def test_other_words_are_no_addresses(text):
     with pytest.raises(InputError, match="is no address"):
         Address.parse(text)
