@@ -146,6 +146,12 @@ def gather(
     for key in ("device", "device_name"):
         if told := {str(part.run.manifest[key]) for part in parts if key in part.run.manifest}:
             shared[key] = ", ".join(sorted(told))
+    ending = _ending(parts, len(of_run["workers"]))
+    of_nodes = (row._replace(incarnation=part.incarnation) for part in parts for row in part.run.rows(MEMBERSHIP))
+    rows: list[Any] = [*with_incarnations([*membership, *of_nodes])]
+    for table, order in _ORDERS.items():
+        rows += sorted((row for part in parts for row in part.rows_until(ending.seconds, table)), key=order)
+    # Only once all is read: an error leaves nothing behind.
     writer = RunWriter.create(
         folder,
         scenario_yaml=read_text(parts[0].run.folder / run_folder.SCENARIO),
@@ -154,13 +160,8 @@ def gather(
         hold=hold,
     )
     recorder = Recorder(writer, range(len(of_run["workers"])))
-    ending = _ending(parts, len(of_run["workers"]))
-    of_nodes = (row._replace(incarnation=part.incarnation) for part in parts for row in part.run.rows(MEMBERSHIP))
-    for row in with_incarnations([*membership, *of_nodes]):
+    for row in rows:
         recorder.append(row)
-    for table, order in _ORDERS.items():
-        for each in sorted((row for part in parts for row in part.rows_until(ending.seconds, table)), key=order):
-            recorder.append(each)
     lateness = Lateness.of_all(Lateness(**late) for part in parts if (late := part.run.manifest.get("late")))
     writer.finish(recorder.summary(ending, late=asdict(lateness)))
     return Run.open(folder)
