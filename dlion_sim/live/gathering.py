@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -11,6 +12,7 @@ from typing import Any
 
 from dlion_sim.assembly import Recorder, Setting, manifest_fields
 from dlion_sim.errors import InputError
+from dlion_sim.files import opened
 from dlion_sim.live.handshake import run_digest
 from dlion_sim.live.machine import Lateness
 from dlion_sim.live.node_config import LEFT
@@ -51,6 +53,8 @@ _DECISIVE_FIRST: Sequence[Status] = ("interrupted", "failed", "completed")
 """Nodes may fail because another one was interrupted a little earlier."""
 _LOG_LINES = 20
 """The last lines of a node's log, which the manifest keeps."""
+_LOG_BYTES = 64_000
+"""The most that is read for them."""
 
 
 @dataclass(frozen=True)
@@ -207,10 +211,20 @@ def _ending(parts: Sequence[Part], workers: int) -> Ending:
 def _node(part: Part) -> dict[str, Any]:
     """A node's entry in the manifest of the run."""
     manifest, summary = part.run.manifest, part.run.summary or {}
-    log = log_of(part.run.folder)
     return {
         **{key: manifest.get(key) for key in _OF_A_NODE},
         "status": part.status,
         "stopped_by": summary.get("stopped_by"),
-        "log": log.read_text(errors="replace").splitlines()[-_LOG_LINES:] if log.exists() else [],
+        "log": _last_lines(log_of(part.run.folder)),
     }
+
+
+def _last_lines(log: Path) -> list[str]:
+    """Of a log that may come from anybody, if there is one. Raises InputError where it is none."""
+    if log.is_symlink():
+        raise InputError("is a link, to what may be meant for nobody else", file=log)
+    if not log.exists():
+        return []
+    with opened(log) as content:
+        content.seek(max(0, content.seek(0, os.SEEK_END) - _LOG_BYTES))
+        return content.read(_LOG_BYTES).decode(errors="replace").splitlines()[-_LOG_LINES:]

@@ -84,6 +84,7 @@ class NodeFields(TypedDict, total=False):
     """A node of a live run."""
 
     rank: Count
+    incarnation: Count | None
     status: str
     stopped_by: str | None
     late: Lateness | None
@@ -138,6 +139,8 @@ class Manifest(TypedDict, total=False):
     """The digest of a live run."""
     rank: Count
     """The participant, of a node's part of a live run."""
+    incarnation: Count
+    """Its, in such a part."""
     paced: bool
     late: Lateness | None
     nodes: list[NodeFields]

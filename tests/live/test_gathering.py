@@ -1,7 +1,11 @@
 """What nodes wrote becomes one run folder."""
 
+import json
+import os
+
 import pytest
 
+from dlion_sim.errors import InputError
 from dlion_sim.live.gathering import gather, part_folder
 from dlion_sim.results import (
     ClassesRow,
@@ -154,3 +158,42 @@ def test_where_all_have_left_that_is_how_the_run_has_ended(tmp_path):
         written(tmp_path / "parts", rank, 0, [(2.0, 1)], [(30.0, rank, 0, "left")], "left")
     run = gather(tmp_path / "parts", tmp_path / "run")
     assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "left")
+
+
+def test_a_part_that_cannot_be_read_leaves_nothing_behind(tmp_path):
+    for rank in (0, 1):
+        part_of(tmp_path / "parts", rank, 1.0)
+    (tmp_path / "parts" / "rank-1" / "metrics.parquet").unlink()
+    with pytest.raises(InputError, match=r"rank-1/metrics.parquet: is missing"):
+        gather(tmp_path / "parts", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_manifest_has_the_last_lines_of_logs(tmp_path):
+    part_of(tmp_path / "parts", 0, 1.0)
+    log = tmp_path / "parts" / "rank-0.log"
+    log.write_text("".join(f"{number} {'x' * 10_000}\n" for number in range(300)) + "".join("y\n" * 18) + "the e")
+    (node,) = gather(tmp_path / "parts", tmp_path / "run").manifest["nodes"]
+    assert [line[:5] for line in node["log"]] == ["299 x", *["y"] * 18, "the e"]
+
+
+def test_only_a_file_of_the_parts_is_a_log(tmp_path):
+    part_of(tmp_path / "parts", 0, 1.0)
+    log = tmp_path / "parts" / "rank-0.log"
+    (tmp_path / "private").write_text("for nobody else")
+    log.symlink_to(tmp_path / "private")
+    with pytest.raises(InputError, match=r"rank-0.log: is a link"):
+        gather(tmp_path / "parts", tmp_path / "run")
+    log.unlink()
+    os.mkfifo(log)
+    with pytest.raises(InputError, match=r"rank-0.log: cannot be read: it is no regular file"):
+        gather(tmp_path / "parts", tmp_path / "run")
+
+
+@pytest.mark.parametrize("wrong", ["abc", -1])
+def test_a_part_without_a_proper_incarnation_is_refused(tmp_path, wrong):
+    part_of(tmp_path / "parts", 0, 1.0)
+    file = tmp_path / "parts" / "rank-0" / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "incarnation": wrong}))
+    with pytest.raises(InputError, match=r"manifest.json: incarnation: expected"):
+        gather(tmp_path / "parts", tmp_path / "run")
