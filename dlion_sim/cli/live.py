@@ -125,7 +125,17 @@ def node(
     All nodes need the same scenario, overrides and version, and a common secret or CA. `dlion gather` makes a run
     folder from their parts.
     """
-    from dlion_sim.live import BEGUN, LEFT, STANDS_BY, NodeConfig, Timeouts, run_node, status_line
+    from dlion_sim.live import (
+        BEGUN,
+        LEFT,
+        STANDS_BY,
+        NobodyReachedError,
+        NodeConfig,
+        Timeouts,
+        part_folder,
+        run_node,
+        status_line,
+    )
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.scenario import find, load
 
@@ -153,7 +163,13 @@ def node(
         with own_errors_told(loaded.references):
             done = run_node(loaded, config)
     except InputError as error:
+        if isinstance(error, NobodyReachedError) and incarnation is None and part_folder(output, rank).exists():
+            say(status_line(rank, f"over for this node, whose earlier part stays: {error}"))
+            return
         raise error.within(file) from None
+    if done is None:
+        say(status_line(rank, "interrupted before the begin"))
+        raise typer.Exit(INTERRUPTED)
     summary = done.summary or {}
     say(status_line(rank, f"{summary['status']} ({summary['stopped_by']}), part: {done.folder}"))
     exit_with_status(summary)

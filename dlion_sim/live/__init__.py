@@ -3,7 +3,8 @@
 from dlion_sim.live.churn import Churn
 from dlion_sim.live.connection import Address
 from dlion_sim.live.coordinate import announced, run_locally
-from dlion_sim.live.gathering import gather
+from dlion_sim.live.driver import NobodyReachedError
+from dlion_sim.live.gathering import gather, part_folder
 from dlion_sim.live.identity import Identity
 from dlion_sim.live.member import check_live
 from dlion_sim.live.node import run_node

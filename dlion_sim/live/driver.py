@@ -51,6 +51,10 @@ _FLUSH_SECONDS, _LAST_FLUSH_SECONDS = 0.5, 0.03
 """The most of its measurements that a node loses if it is killed; less if the scenario says when."""
 
 
+class NobodyReachedError(InputError):
+    """A node that joins has reached no node of the run."""
+
+
 class Driver:
     """Runs a participant on its node; one that joins may know when the run `began`, by `time.monotonic`.
 
@@ -277,7 +281,8 @@ class Driver:
                 self._note_ready(self._rank)
                 await self._everyone_ready.wait()
         except TimeoutError:
-            raise InputError(f"could not start within {self._config.timeouts.start:g} s: {self._missing}") from None
+            kind = NobodyReachedError if self._config.joins and not self._rendezvous.untried else InputError
+            raise kind(f"could not start within {self._config.timeouts.start:g} s: {self._missing}") from None
         self._begin()
 
     @property

@@ -39,10 +39,11 @@ _LOG = logging.getLogger(__name__)
 _LEAST_URGENT = 19
 
 
-def run_node(scenario: Scenario, config: NodeConfig) -> Run:
+def run_node(scenario: Scenario, config: NodeConfig) -> Run | None:
     """Take part in a run, then evaluate its parameters over time, and return the folder of the node's part.
 
-    Raises InputError for a run that cannot be live, and if the others cannot be reached.
+    A node that has never begun has no part: None if it was interrupted before. Raises InputError for a run that cannot
+    be live, and if the others cannot be reached.
     """
     # Step 1: get ready.
     setting = Setting.of(scenario, device_of_node(config.device, config.rank), home=CPU)  # Messages are made there.
@@ -60,10 +61,12 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
             stack.enter_context(frozen_objects())
             began = config.told() if config.told else None
             listener = stack.enter_context(config.listener())
+            folder = part_folder(config.output, config.rank, incarnation)
             writer = RunWriter.create(
-                part_folder(config.output, config.rank, incarnation),
+                folder,
                 scenario_yaml=scenario_yaml,
                 manifest=manifest,
+                force=not any(folder.rglob("*.parquet")),  # A node that was killed before the begin has written none.
             )
             recorder = Recorder(writer, [config.rank], each_transfer=scenario.records_transfers)
             # Step 2: take part.
@@ -75,8 +78,11 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
 
                 outcome = event_loop.run(take_part(setting, config, listener, member, recorder, watched, began=began))
             except InputError:
-                shutil.rmtree(writer.folder)  # It has never begun.
+                shutil.rmtree(folder)  # It has never begun.
                 raise
+            if outcome is None:
+                shutil.rmtree(folder)
+                return None
         # Step 3: evaluate, and sum up; a node that has left does so while the others continue.
         if outcome.ending.stopped_by == LEFT:
             config.left()
@@ -116,10 +122,11 @@ async def take_part(
     watch: Callable[[Driver], None] = lambda driver: None,
     *,
     began: float | None = None,
-) -> Outcome:
+) -> Outcome | None:
     """Connect with the others and run until the end; `watch` gets the driver, to interrupt it.
 
-    A node that joins may know when the run `began`, by `time.monotonic`. Raises InputError if the run cannot start.
+    A node that joins may know when the run `began`, by `time.monotonic`. None if it was interrupted before the begin.
+    Raises InputError if the run cannot start.
     """
     credentials = Credentials(config.identity, run_digest(setting))
     rendezvous = Rendezvous(
@@ -146,10 +153,15 @@ async def take_part(
             watch(driver)
             ending = await driver.run(links, rendezvous)
     except BaseExceptionGroup as group:
-        raise first(group) from None
+        error = first(group)
+        if not isinstance(error, InputError) or driver.clock is None:
+            raise error from None
+        ending = Ending("failed", str(error), driver.now)
     finally:
         if datagrams:
             datagrams.close()
+    if driver.clock is None:
+        return None
     counts = datagrams.counts if datagrams else None
     if counts and counts.refused:
         _LOG.warning("node %d refused %d of %d datagrams", config.rank, counts.refused, counts.received)

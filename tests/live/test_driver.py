@@ -313,6 +313,27 @@ def test_an_interrupt_ends_a_node_early(tmp_path):
         assert (outcome.ending.status, outcome.ending.stopped_by) == ("interrupted", "interrupt")
 
 
+def test_a_node_that_cannot_go_on_fails_with_its_part(tmp_path, monkeypatch):
+    connect = Mesh.connect
+
+    def only_once(mesh, peer, connections):
+        if peer in mesh._sessions:
+            raise InputError("it has another kind of address")
+        connect(mesh, peer, connections)
+
+    async def returns(together):
+        together.kill(2)
+        await together.start_again(2)
+        await asyncio.wait(together.tasks[:2])
+        together.kill(2)
+
+    monkeypatch.setattr(Mesh, "connect", only_once)
+    outcomes = Together(brief("duration=600 s", system="baseline", availability={}), tmp_path).run(returns)
+    for outcome in outcomes[:2]:
+        assert (outcome.ending.status, outcome.ending.stopped_by) == ("failed", "it has another kind of address")
+        assert outcome.ending.seconds > 0
+
+
 def test_a_node_that_cannot_start_names_the_missing_peer(tmp_path):
     together = Together(brief(system="baseline", iterations=1), tmp_path, timeouts=replace(QUICK, start=0.5))
     together.absent = {1}

@@ -1,5 +1,6 @@
 """Whole runs of real processes: against the simulator, and with nodes that die. Nothing is left behind."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from dlion_sim.live.node_config import NodeConfig, Timeouts
 from dlion_sim.live.nodes import Nodes, on_loopback
 from dlion_sim.live.private_file import write_secret
 from dlion_sim.live.run_nodes import RunNodes
-from dlion_sim.results import Run
+from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import dump
 from dlion_sim.simulation import simulate
 from tests import command
@@ -428,6 +429,34 @@ def test_a_node_that_was_killed_is_started_again_by_hand(folder, dlion):
     told = Run.open(folder / "run").membership()
     assert [len(told[told["what"] == what]) for what in ("lost", "up", "joined", "left")] == [2, 1, 1, 1]
     assert Run.open(folder / "run").summary["stopped_by"] == "interrupt"
+
+
+@pytest.mark.parametrize("has_part", [False, True])
+def test_whoever_was_there_may_find_the_run_over(folder, dlion, capsys, has_part):
+    Path("small.yaml").write_text(dump(scenario("iterations=10", cluster=TWO, availability={})))
+    write_secret(folder / "secret")
+    if has_part:
+        (folder / "parts" / "rank-0").mkdir(parents=True)
+    peers = f"--peers={','.join(map(str, free_addresses(2)))}"
+    options = ["--secret-file=secret", "--output=parts", "--join", "--start-within=0.5"]
+    assert dlion("node", "small.yaml", "--rank=0", peers, *options) == (0 if has_part else 2)
+    said = capsys.readouterr()
+    assert "no node of the run was reached" in (said.out if has_part else said.err)
+    assert not (folder / "parts" / "rank-0.1").exists()
+
+
+def test_a_node_that_never_begins_leaves_no_part_and_may_start_again(folder, monkeypatch):
+    two, sockets = scenario("iterations=10", cluster=TWO, availability={}), listeners(2)
+    RunWriter.create(folder / "rank-0", scenario_yaml="", manifest={"rank": 0}).close()  # killed before the begin
+
+    def interrupted(end, interrupts, **_):
+        asyncio.get_running_loop().call_later(0.1, end)
+
+    monkeypatch.setattr(node, "watch", interrupted)
+    (listener, other), addresses = sockets
+    with other:
+        assert node.run_node(two, NodeConfig(0, addresses, identity_of(0), folder, listen=listener)) is None
+    assert not (folder / "rank-0").exists()
 
 
 def test_joining_needs_a_scenario_with_availability(dlion, capsys):
