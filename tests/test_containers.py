@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -103,6 +104,20 @@ def test_pods_are_the_peers():
     assert given["peers"] == ",".join(
         f"{name}-{rank}.{service}:{port}" for port in ports for rank in range(PARTICIPANTS)
     )
+
+
+def test_a_pod_joins_only_if_its_node_had_begun(tmp_path):
+    (choice,) = re.findall(r"\$\(find .*\)", NODE["args"][0])
+
+    def chosen():
+        return subprocess.check_output(["sh", "-ec", f"rank=1; echo {choice}"], cwd=tmp_path, text=True).strip()
+
+    for part in ("rank-1", "rank-1.1"):
+        (tmp_path / "parts" / part / "links.parts").mkdir(parents=True)
+    (tmp_path / "parts" / "rank-1.1" / "links.parts" / "00001.parquet").touch()
+    assert chosen() == ""
+    (tmp_path / "parts" / "rank-1" / "links.parts" / "00001.parquet").touch()
+    assert chosen() == "--join"
 
 
 @pytest.mark.emulation
