@@ -11,6 +11,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from dlion_sim.errors import InputError, OwnCodeError, did_you_mean
@@ -36,6 +37,18 @@ def digest(module: str) -> str:
     """Of the source of a module that was imported; empty where there is none."""
     file = getattr(sys.modules[module], "__file__", None)
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
+
+
+def source_digest(reference: str, folder: str | None = None) -> str:
+    """Of the source that `referenced` would import, which is not imported here; empty where there is none."""
+    places = [*(place for place in sys.path if place not in _added), *([folder] if folder else []), str(Path.cwd())]
+    parts = module_of(reference).split(".")
+    spec: ModuleSpec | None = None
+    for count, _ in enumerate(parts, start=1):
+        spec = PathFinder.find_spec(".".join(parts[:count]), places)
+        places = list(spec.submodule_search_locations or []) if spec else []
+    file = Path(spec.origin) if spec and spec.has_location and spec.origin else None
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file else ""
 
 
 def referenced(reference: str, path: str, folder: str | None = None) -> object:

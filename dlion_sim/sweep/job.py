@@ -14,6 +14,7 @@ from dlion_sim.errors import InputError, OwnCodeError
 from dlion_sim.results import Run, RunWriter, Status, mark
 from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario, dump, from_data
+from dlion_sim.sweep.identity import is_of
 from dlion_sim.sweep.points import Point
 from dlion_sim.yaml_text import read_yaml
 
@@ -91,7 +92,7 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
 
         run = None
         with own_errors_told(scenario.references):
-            if _is_begun(job):
+            if _is_begun(job, scenario):
                 # Without a usable checkpoint, it starts again.
                 with suppress(InputError):
                     run = resume(folder, until=job.until, interrupted=interrupted, observe=observe)
@@ -130,14 +131,16 @@ def record_failure(job: Job, ended: Ended) -> None:
     mark(folder, "failed", problem=ended.problem, trace=ended.trace)
 
 
-def _is_begun(job: Job) -> bool:
+def _is_begun(job: Job, scenario: Scenario) -> bool:
     """Whether the job's folder has the same run, neither completed nor failed."""
     folder = Path(job.folder)
     if not holds_run(folder):
         return False
-    former = Run.open(folder).manifest
-    same = former.get("sweep", {}).get("digest") == job.manifest["sweep"]["digest"]
-    return same and former["status"] in ("running", "interrupted")
+    run = Run.open(folder)
+    if run.manifest["status"] not in ("running", "interrupted"):
+        return False
+    same = run.manifest.get("sweep", {}).get("digest") == job.manifest["sweep"]["digest"]
+    return same or is_of(run, scenario)
 
 
 def _metric_text(progress: Any) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Scenario, from_data
-from dlion_sim.scenario.overrides import Override, located, overridden
+from dlion_sim.scenario.overrides import Override, located
+from dlion_sim.sweep.identity import digest_of
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,6 @@ class Base:
     def label(self) -> str:
         """Its label in points."""
         return self.file.stem
-
-    @cached_property
-    def digests(self) -> dict[str, str]:
-        """Digests of trace files by path, as far as computed."""
-        return {}
 
 
 @dataclass(frozen=True)
@@ -72,11 +65,8 @@ class Point:
 
     @cached_property
     def digest(self) -> str:
-        """A digest that differs for scenarios whose runs may differ."""
-        data = overridden(self.base.data, self._overrides)
-        data.pop("description", None)
-        traces = sorted(f"{trace} {self._trace_digest(trace)}" for trace in _traces(data))
-        return hashlib.sha256(msgspec.json.encode([data, traces], order="sorted")).hexdigest()[:32]
+        """The digest of its scenario. Raises InputError as `scenario`."""
+        return digest_of(self.scenario())
 
     @cached_property
     def _overrides(self) -> list[Override]:
@@ -85,24 +75,6 @@ class Point:
     def _place(self, path: str) -> str:
         """The place of a path's value in the sweep's file."""
         return f"search.over.{path}" if path in self.searched else f"axes.{path}"
-
-    def _trace_digest(self, trace: str) -> str:
-        known = self.base.digests
-        if trace not in known:
-            file = self.base.file.parent / trace
-            known[trace] = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
-        return known[trace]
-
-
-def _traces(data: object) -> Iterator[str]:
-    """The trace and parameter files that a scenario names."""
-    if isinstance(data, dict):
-        yield from (data[key] for key in ("trace", "base") if isinstance(data.get(key), str))
-        for value in data.values():
-            yield from _traces(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _traces(value)
 
 
 _FIELD = re.compile(r"\{([^{}]*)\}")

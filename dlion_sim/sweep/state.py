@@ -11,8 +11,8 @@ from typing import Any
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 from dlion_sim.results.parameters import values_by_path
-from dlion_sim.results.run_folder import SCENARIO, holds_run
-from dlion_sim.scenario import Scenario, load
+from dlion_sim.results.run_folder import holds_run
+from dlion_sim.sweep.identity import content_of, content_of_run, is_of
 from dlion_sim.sweep.points import Point
 
 
@@ -48,9 +48,9 @@ def survey(points: Sequence[Point], output: Path) -> dict[str, Found]:
     changed: list[tuple[str, str]] = []
     for point in points:
         try:
-            found[point.name] = _found(point, output / point.name)
-            if found[point.name].run and not _is_of(point, found[point.name]):
-                changed.append((point.name, _changes(load(output / point.name / SCENARIO), point.scenario())))
+            found[point.name] = each = _found(point, output / point.name)
+            if each.run and not _is_of(point, each.state, each.run):
+                changed.append((point.name, _changes(each.run, point)))
         except InputError as fault:
             faults.append(fault)
     if changed:
@@ -75,28 +75,24 @@ def _found(point: Point, folder: Path) -> Found:
     return Found(_STATES.get(run.manifest["status"], State.INTERRUPTED), run)
 
 
-def _is_of(point: Point, found: Found) -> bool:
+def _is_of(point: Point, state: State, run: Run) -> bool:
     """Whether a run has the point's present scenario, perhaps written differently."""
-    assert found.run is not None
     # Failed runs are repeated in any case.
-    digest = found.run.manifest.get("sweep", {}).get("digest")
-    if found.state is State.FAILED or digest == point.digest:
+    digest = run.manifest.get("sweep", {}).get("digest")
+    if state is State.FAILED or digest == point.digest:
         return True
     if digest is None:
         return False  # It is not of a sweep.
     from dlion_sim.protocol.compose import compose
 
-    former, now = load(found.run.folder / SCENARIO), point.scenario()
-    if now.workload.lora and now.workload.lora.base:
-        return False  # The file may have changed.
-    system = compose(now.system, now.modules).spec
-    return now.model_copy(update={"system": system, "description": former.description}) == former
+    now = point.scenario()
+    return is_of(run, now.model_copy(update={"system": compose(now.system, now.modules).spec}))
 
 
-def _changes(former: Scenario, now: Scenario) -> str:
-    before, after = (_flat(scenario.model_dump(mode="json", exclude={"description"})) for scenario in (former, now))
+def _changes(run: Run, point: Point) -> str:
+    before, after = _flat(content_of_run(run)), _flat(content_of(point.scenario()))
     # A run's scenario has the defaults of its system, which the point's omits.
-    common = [path for path in after if path in before and after[path] is not None]
+    common = [path for path in after if path in before]
     return changes({path: before[path] for path in common}, {path: after[path] for path in common})
 
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import RunWriter
+from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import dump
 from dlion_sim.sweep import State, load_sweep, locked, survey
-from dlion_sim.sweep.job import Job
+from dlion_sim.sweep.job import Job, work
 from dlion_sim.sweep.lock import shared, token_of
 from tests.sweep.scenarios import write_sweep
 
@@ -60,17 +60,70 @@ def test_a_change_of_all_runs_is_reported_once(tmp_path):
     assert not fault.value.further
 
 
-def test_an_equivalent_scenario_is_accepted(tmp_path):
+def test_a_scenario_in_other_words_is_the_same(tmp_path):
     write_sweep(tmp_path, axes=AXES)
     (point, _) = load_sweep(tmp_path / "sweep.yaml")
-    job = Job.of(point, tmp_path / "out", "cpu")
-    writer = RunWriter.create(tmp_path / "out/ako", scenario_yaml=job.scenario, manifest=job.manifest)
-    writer.finish({"status": "completed"})
+    begin(point, tmp_path / "out").finish({"status": "completed"})
     base = tmp_path / "base.yaml"
     base.write_text(base.read_text().replace("duration: 1 s", "duration: 1000 ms"))
     (again, _) = load_sweep(tmp_path / "sweep.yaml")
-    assert again.digest != point.digest
+    assert again.digest == point.digest
     assert state_of([again], tmp_path / "out") == ["done"]
+
+
+def test_a_run_of_an_earlier_digest_continues(tmp_path):
+    """A run's scenario has the costs of its model and the parameters of its system, which the point's omits."""
+    axes = {"system": ["dlion"], "workload.cost_as": {"large": {"parameters": 1e6}}}
+    [point] = load_sweep(write_sweep(tmp_path, axes=axes))
+    folder = tmp_path / "out" / point.name
+    job = Job.of(point, folder.parent, "cpu")
+    left = iter(range(60))
+    work(job, lambda: next(left, None) is None, lambda _: None)
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(point.digest, "0" * 32))
+    assert state_of([point], folder.parent) == ["interrupted"]
+    assert work(job, lambda: False, lambda _: None).status == "completed"
+    assert "resumed_at" in Run.open(folder).manifest
+    assert Run.open(folder).manifest["sweep"]["digest"] == "0" * 32
+    axes["workload.cost_as"] = {"large": {"parameters": 2e6}}
+    with pytest.raises(InputError, match=r"workload\.cost_as\.parameters was 1 M, is 2 M"):
+        survey(load_sweep(write_sweep(tmp_path, axes=axes)), folder.parent)
+
+
+WAN = {"bandwidth": "9 Mbps", "rtt": "9 ms"}
+TWO_CLOUDS = [{"name": name, "workers": [{"count": 1}]} for name in ("east", "west")]
+RENTED = [{"name": name, "workers": [{"instance": "small", "compute": {"cores": 1}}]} for name in ("east", "west")]
+CATALOG = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,Price,SpotPrice,Region\nsmall,,,2,{},,here\n"
+IPERF3 = '{{"start": {{"test_start": {{"protocol": "TCP"}}}}, "end": {{"sum_received": {{"bits_per_second": {}e6}}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("values", "file", "content", "words"),
+    [
+        ({"cluster.wan": {**WAN, "matrix": "m.csv"}}, "m.csv", "Mbps,west\neast,{}\n", "matrix.east.west was 5 Mbps"),
+        ({"cluster.wan": {**WAN, "matrix": "m"}}, "m/east-to-west.json", IPERF3, "matrix.east.west was 5.2"),
+        (
+            {"cluster.wan": {**WAN, "rtt_matrix": "m.csv"}},
+            "m.csv",
+            "ms,west\neast,{}\n",
+            "rtt_matrix.east.west was 5 ms",
+        ),
+        ({"cluster.clouds": RENTED, "prices.catalog": "c.csv"}, "c.csv", CATALOG, "workers.0.price was 5.0, is 6.0"),
+        ({"workload.model": "own_net_of_a_sweep:net"}, "own_net_of_a_sweep.py", "{}", "another scenario"),
+        ({"workload.lora.base": "base.pt"}, "base.pt", "{}", "another scenario"),
+    ],
+)
+def test_a_changed_file_is_a_changed_scenario(tmp_path, values, file, content, words):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(content.format(5))
+    axes = {"cluster.clouds": {"two": TWO_CLOUDS}, **{path: {"own": value} for path, value in values.items()}}
+    [point] = load_sweep(write_sweep(tmp_path, axes=axes))
+    begin(point, tmp_path / "out").finish({"status": "completed"})
+    assert state_of(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "out") == ["done"]
+    (tmp_path / file).write_text(content.format(6))
+    with pytest.raises(InputError) as fault:
+        survey(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "out")
+    assert words in str(fault.value)
 
 
 def test_a_changed_trace_is_a_changed_scenario(tmp_path):
