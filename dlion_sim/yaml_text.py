@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -18,8 +19,8 @@ from dlion_sim.files import read_bytes
 MOST_BYTES = 4_000_000
 """Of a file; reading YAML takes some ten seconds a megabyte."""
 _MERGE = "tag:yaml.org,2002:merge"
-_MOST_MERGED = 10_000
-"""Keys that all of a document's `<<` may bring in; mappings that merge each other twice would double at each level."""
+_MOST_REPEATED = 100_000
+"""Values that all of a document's aliases may repeat; aliases of aliases would multiply them at each level."""
 
 _PLAIN_TYPES = (
     ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", "~nN\0"),
@@ -32,28 +33,38 @@ _PLAIN_TYPES = (
     ),
     (_MERGE, r"<<", "<"),
 )
+_PATTERNS = {tag: re.compile(f"(?:{pattern})\\Z") for tag, pattern, _ in _PLAIN_TYPES}
+_TAGS = (*_PATTERNS, *(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")), None)
+"""Tags that may be written, as in `!!str 5`; None has PyYAML's error for all others."""
 
 
 class _Reader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own interface)
-    _merged = 0
+    yaml_constructors: ClassVar[dict[Any, Any]] = {
+        tag: constructor for tag, constructor in yaml.SafeLoader.yaml_constructors.items() if tag in _TAGS
+    }
 
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        for key, value in node.value:
-            if key.tag != _MERGE:
-                continue
-            for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if isinstance(merged, yaml.MappingNode):
-                    self.flatten_mapping(merged)
-                    self._merged += len(merged.value)
-                if self._merged > _MOST_MERGED:
-                    problem = f"more than {_MOST_MERGED} keys are merged in"
-                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-        super().flatten_mapping(node)
+    def get_single_node(self) -> yaml.Node | None:
+        """The document, whose every value its tag and its aliases allow."""
+        document: yaml.Node | None = super().get_single_node()
+        if document is not None:
+            sizes: dict[yaml.Node, int | None] = {}
+            if _size(document, sizes) - len(sizes) > _MOST_REPEATED:
+                raise yaml.constructor.ConstructorError(None, None, f"aliases repeat more than {_MOST_REPEATED} values")
+        return document
+
+    def construct_int(self, node: yaml.ScalarNode) -> int:
+        """In decimal, also with leading zeros, which are octal for PyYAML."""
+        written = self.construct_scalar(node)
+        try:
+            return int(written)
+        except ValueError:
+            problem = f"a number of {len(written)} digits is too long"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[tuple[str, str], int] = {}
-        for key, _ in node.value:
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(key, yaml.ScalarNode):
                 line = seen.setdefault((key.tag, key.value), key.start_mark.line + 1)
                 if line != key.start_mark.line + 1:
@@ -66,10 +77,29 @@ class _Writer(yaml.SafeDumper):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
 
-for _tag, _pattern, _first in _PLAIN_TYPES:
-    _regexp = re.compile(f"(?:{_pattern})\\Z")
+def _size(node: yaml.Node, sizes: dict[yaml.Node, int | None]) -> int:
+    """The number of values in a node, as often as aliases repeat them; None in `sizes` while it is counted."""
+    if node in sizes:
+        if (known := sizes[node]) is None:
+            raise yaml.constructor.ConstructorError(None, None, "it holds itself by an alias", node.start_mark)
+        return known
+    sizes[node] = None
+    inner: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
+        inner = [*chain.from_iterable(node.value)]
+    elif isinstance(node, yaml.SequenceNode):
+        inner = node.value
+    elif node.tag in _PATTERNS and not _PATTERNS[node.tag].match(node.value):
+        problem = f"'{node.value}' is no {node.tag.rpartition(':')[2]}"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    sizes[node] = size = 1 + sum(_size(each, sizes) for each in inner)
+    return size
+
+
+_Reader.add_constructor("tag:yaml.org,2002:int", _Reader.construct_int)
+for _tag, _, _first in _PLAIN_TYPES:
     for _kind in (_Reader, _Writer):
-        _kind.add_implicit_resolver(_tag, _regexp, ["" if letter == "\0" else letter for letter in _first])
+        _kind.add_implicit_resolver(_tag, _PATTERNS[_tag], ["" if letter == "\0" else letter for letter in _first])
 
 
 def read_yaml(text: str) -> object:

@@ -8,8 +8,10 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import from_data, load
+from dlion_sim.yaml_text import read_yaml
 from tests.scenario.conftest import written
 
+BOMB = b"a0: &a0 [1, 1]\n" + b"".join(b"a%d: &a%d [*a%d, *a%d]\n" % (n, n, n - 1, n - 1) for n in range(1, 60))
 MERGING = b"a0: &a0 {x: 1, y: 2}\n" + b"".join(
     b"a%d: &a%d {<<: [*a%d, *a%d]}\n" % (level, level, level - 1, level - 1) for level in range(1, 60)
 )
@@ -271,8 +273,15 @@ def test_malformed_overrides(file: Path, override: str, words: str) -> None:
         (b"[" * 5000, "nested too deeply"),
         (b"seed: " + b"9" * 5000, "digits"),
         (b"a: 1\n" + b"# \n" * 2_500_000, "holds 7.5 MB, which is too much; allowed: 4 MB"),
-        (MERGING, "line 13, column 12: more than 10000 keys are merged in"),
-        (MERGING_WIDE, "more than 10000 keys are merged in"),
+        (MERGING, "aliases repeat more than 100000 values"),
+        (MERGING_WIDE, "aliases repeat more than 100000 values"),
+        (BOMB, "aliases repeat more than 100000 values"),
+        (b"description: &here [*here]\n", "line 1, column 14: it holds itself by an alias"),
+        (b"name: a\nseed: !!int ''\n", "line 2, column 7: '' is no int"),
+        (b"name: a\nseed: !!int [1]\n", "line 2, column 7: expected a scalar node"),
+        (b"name: !!bool maybe\n", "line 1, column 7: 'maybe' is no bool"),
+        (b"name: !!timestamp foo\n", "line 1, column 7: could not determine a constructor for the tag"),
+        (b"name: !!map [1]\n", "line 1, column 7: expected a mapping node"),
     ],
     ids=lambda given: None if isinstance(given, bytes) and len(given) > 100 else given,
 )
@@ -297,3 +306,9 @@ def test_data_from_python_needs_no_file() -> None:
     with pytest.raises(InputError) as refusal:
         from_data({"name": "a"})
     assert (refusal.value.file, refusal.value.path) == (None, "workload")
+
+
+def test_leading_zeros_are_decimal_and_plain_tags_allowed() -> None:
+    assert read_yaml("[010, 08, -007, !!str 010, !!int 5, !!float 1., !!null ~, !!bool true]") == [
+        *(10, 8, -7, "010", 5, 1.0, None, True)
+    ]
