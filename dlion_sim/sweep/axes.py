@@ -14,6 +14,8 @@ from dlion_sim.scenario.model import Model
 
 Value = tuple[str, Any]
 """A value's label, and the value to set."""
+MOST = 100_000
+"""Of the values of a range, and of the points of a sweep."""
 
 
 class Range(Model):
@@ -32,6 +34,8 @@ class Range(Model):
     def _goes_up(self) -> Self:
         if self.last < self.first:
             raise RuleError(f"the range ends at {self.last:g}, before it begins at {self.first:g}", at=("to",))
+        if (self.last - self.first) / self.step >= MOST:
+            raise RuleError("the range has too many values", allowed=f"up to {MOST}, e.g. with a larger step")
         return self
 
     @property
@@ -48,7 +52,7 @@ class LogRange(Model):
     """The first number."""
     last: Annotated[float, Field(gt=0)] = Field(alias="to")
     """The last number."""
-    count: Annotated[int, Field(ge=2)]
+    count: Annotated[int, Field(ge=2, le=MOST)]
     """Number of values."""
     unit: str = ""
     """Unit of the numbers, e.g. Mbps."""

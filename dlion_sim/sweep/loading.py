@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -15,7 +16,7 @@ from dlion_sim.scenario import Scenario, find
 from dlion_sim.scenario.faults import RuleError, as_input_error
 from dlion_sim.scenario.loading import read_data
 from dlion_sim.scenario.model import Model
-from dlion_sim.sweep.axes import Axis, Value, label_of, values_of
+from dlion_sim.sweep.axes import MOST, Axis, Value, label_of, values_of
 from dlion_sim.sweep.metric import Metric
 from dlion_sim.sweep.points import Base, Point, default_template, name_of
 from dlion_sim.sweep.space import Dimension
@@ -69,7 +70,7 @@ class Sweep(Model):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         seen: set[str] = set()
-        for path, at in self._paths():
+        for path, at in self.paths():
             if not all(path.split(".")):
                 raise RuleError(f"'{path}' is not a dotted path such as workload.batch_size", at=at)
             if path in seen:
@@ -86,7 +87,7 @@ class Sweep(Model):
                 _check_excluded(path, values, known, at=("exclude", number, path))
         return self
 
-    def _paths(self) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    def paths(self) -> Iterator[tuple[str, tuple[str | int, ...]]]:
         """Every axis with its place."""
         yield from ((path, ("axes", path)) for path in self.axes)
         for number, group in enumerate(self.zipped):
@@ -153,11 +154,25 @@ def _read(file: Path) -> Sweep:
 
 def _points(sweep: Sweep, file: Path) -> Iterator[Point]:
     bases = [_base(name, file) for name in sweep.base]
+    labels_of_bases = [base.label for base in bases]
+    for number, label in enumerate(labels_of_bases):
+        if label in labels_of_bases[:number]:
+            problem = f"{sweep.base[labels_of_bases.index(label)]} and {sweep.base[number]} are both named '{label}'"
+            raise InputError(problem, path=f"{BASE}.{number}", allowed="files of different names")
+    for number, combination in enumerate(sweep.exclude):
+        for label in as_labels(combination.get(BASE, [])):
+            if label not in labels_of_bases:
+                problem = f"'{label}' is not a base{did_you_mean(label, labels_of_bases)}"
+                raise InputError(problem, path=f"exclude.{number}.{BASE}", allowed=", ".join(labels_of_bases))
     named = [path for path in sweep.named_axes if len(sweep.named_axes[path]) > 1]
     template = sweep.names or default_template([BASE] * (len(bases) > 1 or not named) + named)
+    places = {path: ".".join(map(str, at)) for path, at in sweep.paths()}
     excluded = [{path: as_labels(values) for path, values in one.items()} for one in sweep.exclude]
+    dimensions = _dimensions(sweep)
+    if (count := len(bases) * prod(map(len, dimensions))) > MOST:
+        raise InputError(f"its axes have {count} combinations", path="axes", allowed=f"up to {MOST}")
     for base in bases:
-        for steps in product(*_dimensions(sweep)):
+        for steps in product(*dimensions):
             labels = {BASE: base.label, **{step[0][0]: step[0][1][0] for step in steps}}
             if any(all(labels[path] in values for path, values in one.items()) for one in excluded):
                 continue
@@ -167,6 +182,7 @@ def _points(sweep: Sweep, file: Path) -> Iterator[Point]:
                 labels=labels,
                 values={path: value for step in steps for path, (_, value) in step},
                 sweep=file,
+                places=places,
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,8 +42,8 @@ class Point:
     """Values to set in the base, by dotted path."""
     sweep: Path
     """The sweep's file."""
-    searched: frozenset[str] = frozenset()
-    """Paths of values chosen by a search; others are of axes."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Places of values in that file, by dotted path, where they are not the path itself."""
 
     def chosen(self, name: str, labels: Mapping[str, str], values: Mapping[str, Any]) -> Point:
         """This point with values chosen by a search, under another name."""
@@ -52,7 +52,6 @@ class Point:
             name=name,
             labels={**labels, **self.labels},
             values={**self.values, **values},
-            searched=frozenset(values),
         )
 
     def scenario(self) -> Scenario:
@@ -70,11 +69,7 @@ class Point:
 
     @cached_property
     def _overrides(self) -> list[Override]:
-        return [Override(path, value, self.sweep, self._place(path)) for path, value in self.values.items()]
-
-    def _place(self, path: str) -> str:
-        """The place of a path's value in the sweep's file."""
-        return f"search.over.{path}" if path in self.searched else f"axes.{path}"
+        return [Override(path, value, self.sweep, self.places.get(path)) for path, value in self.values.items()]
 
 
 _FIELD = re.compile(r"\{([^{}]*)\}")

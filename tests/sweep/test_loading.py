@@ -86,6 +86,9 @@ def test_names_follow_a_template_or_the_axes(tmp_path):
         ({"axes": {"seed": {"range": {"from": 3, "to": 1}}}}, ["axes.seed.range.to", "before it begins at 3"]),
         ({"axes": {"seed": {"range": {"from": 1, "to": 3, "step": 0}}}}, ["axes.seed.range.step", "more than 0"]),
         ({"axes": {"seed": {"range": {"from": 1, "to": 3, "by": 2}}}}, ["axes.seed.range", "'by'", "step"]),
+        ({"axes": {"a": {"range": {"from": 0, "to": 1e12, "unit": "s"}}}}, ["axes.a.range: ", "allowed: up to 100000"]),
+        ({"axes": {"a": {"log_range": {"from": 1, "to": 2, "count": 10**9}}}}, ["axes.a.log_range.count: ", "or less"]),
+        ({"axes": {a: {"range": {"from": 1, "to": 9999}} for a in "ab"}}, ["axes: its axes have 99980001 combinat"]),
         ({"axes": {"a": {"log_range": {"from": 0, "to": 1, "count": 2}}}}, ["axes.a.log_range.from", "more than 0"]),
         ({"axes": {"a..b": [1]}}, ["axes", "'a..b' is not a dotted path"]),
         ({"axes": {"seed": [1]}, "zipped": [{"seed": [1]}]}, ["zipped.0.seed: 'seed' is already an axis"]),
@@ -126,6 +129,26 @@ def test_an_invalid_point_is_reported_at_its_axis(tmp_path, axes, words):
     assert not fault.value.further
     for word in words:
         assert word in str(fault.value)
+
+
+def test_an_invalid_value_of_a_zipped_axis_is_reported_there(tmp_path):
+    zipped = [{"seed": [1, 2], "workload.batch_size": [8, 0]}]
+    with pytest.raises(InputError) as fault:
+        check(load_sweep(write_sweep(tmp_path, zipped=zipped)))
+    assert fault.value.path == "zipped.0.workload.batch_size"
+
+
+def test_bases_are_named_by_their_files(tmp_path):
+    (tmp_path / "sub").mkdir()
+    for bases, exclude, words in (
+        (["base.yaml", "sub/base.yaml"], [], "base.1: base.yaml and sub/base.yaml are both named 'base'"),
+        (["base.yaml"], [{"base": "bose", "seed": 1}], "exclude.0.base: 'bose' is not a base; did you mean 'base'?"),
+    ):
+        file = write_sweep(tmp_path, base=bases, exclude=exclude, axes={"seed": [1, 2]})
+        (tmp_path / "sub/base.yaml").write_text((tmp_path / "base.yaml").read_text())
+        with pytest.raises(InputError) as fault:
+            load_sweep(file)
+        assert words in str(fault.value)
 
 
 def test_an_invalid_base_is_reported_at_the_base(tmp_path):
