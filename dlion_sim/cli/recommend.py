@@ -98,7 +98,13 @@ def recommend(
     Candidates are instances of a catalog, their numbers, clouds and systems; with --machines own, systems and learning
     rates on the scenario's machines. The same command continues after Ctrl-C.
     """
-    from dlion_sim.cli.recommended import print_candidates, print_effort, print_recommendation, print_time
+    from dlion_sim.cli.recommended import (
+        print_candidates,
+        print_effort,
+        print_recommendation,
+        print_refused,
+        print_time,
+    )
     from dlion_sim.recommend import Choices, write_recommendation
     from dlion_sim.sweep import cores, locked
 
@@ -124,6 +130,8 @@ def recommend(
             print_candidates(study)
         return
     with locked(output) as lock:
+        if not quiet:
+            print_refused(study)
         if limit and study.limit(limit, side_by_side, options.device) and not quiet:
             print_effort(study)
         elif tells and not study.is_begun:

@@ -36,6 +36,14 @@ def print_candidates(study: Study) -> None:
     print(f"{len(study.candidates)} candidates")
 
 
+def print_refused(study: Study) -> None:
+    """Print how many instances and candidates are refused, if any."""
+    if study.refused:
+        first = study.refused[0]
+        why = f"{first.name}: {first.reason}"
+        print(f"{len(study.refused)} refused, which --dry-run lists; the first is {why}", flush=True)
+
+
 def print_effort(study: Study) -> None:
     """Print what was left out to fit into a wall time, if anything was to."""
     if study.effort:

@@ -15,7 +15,7 @@ from dlion_sim.scenario import DURATION, Catalog, Scenario, WorkerGroup
 from dlion_sim.scenario.faults import RuleError, listed
 from dlion_sim.scenario.overrides import set_value
 from dlion_sim.scenario.prices import machine_of
-from dlion_sim.sweep import Base, Point
+from dlion_sim.sweep import Base, Point, check_system
 from dlion_sim.sweep.points import name_of
 
 SYSTEMS = ("dlion", "dlion_sparse", "ring_allreduce", "local_sgd", "diloco")
@@ -63,7 +63,6 @@ COUNTS = (1, 2, 4)
 ALL = "all"
 VALIDATION = 0.1
 """Default share of validation samples: a choice must not use the test set."""
-_NEVER = DURATION.format(DURATION.most)
 ALONE = "alone"
 """The system label of a single worker."""
 _ALONE = SystemVariant({"system": ALONE}, {"name": "baseline"})
@@ -104,13 +103,13 @@ class Candidate:
         where = f"in each of {', '.join([first, *others])}" if others else f"in {first}"
         return f"{self.system} on {self.labels['count']} {self.labels['instance']} {where}"
 
-    def point(self, base: Base, seed: int) -> Point:
-        """Its run with a seed, without end until the target is reached."""
+    def point(self, base: Base, seed: int, longest: float = DURATION.most) -> Point:
+        """Its run with a seed, which ends at the target, or after the `longest` virtual time (s)."""
         return Point(
             name=f"{self.name}-seed{seed}",
             base=base,
             labels={**self.labels, "seed": str(seed)},
-            values={**self.values, "duration": _NEVER, "iterations": None, "seed": seed},
+            values={**self.values, "duration": DURATION.format(longest), "iterations": None, "seed": seed},
             sweep=base.file,
         )
 
@@ -138,8 +137,13 @@ class Choices:
 def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[Candidate], list[Refused]]:
     """All candidates of the scenario in `base`, and the refused ones.
 
-    Raises InputError for an unreadable catalog, for unknown instances, and if there is no candidate.
+    Raises InputError for an unreadable catalog, for unknown instances and systems, and if there is no candidate.
     """
+    for name in choices.systems:
+        try:
+            check_system(name, scenario.modules or str(base.file.parent.absolute()))
+        except InputError as error:
+            raise InputError(error.problem, file="`systems`", allowed=error.allowed) from None
     own = base.data["system"]
     own = {"name": own} if isinstance(own, str) else own
     if choices.catalog is None:
@@ -211,7 +215,7 @@ def _places(scenario: Scenario, catalog: Catalog, instances: Sequence[str], refu
     `refused`."""
     spot = bool(scenario.prices and scenario.prices.spot)
     names = list(dict.fromkeys(catalog.rows["InstanceType"]))
-    for name in instances or names:
+    for name in dict.fromkeys(instances) or names:
         if name not in names:
             problem = f"catalog {catalog.name} has no instance '{name}'{did_you_mean(name, names)}"
             raise InputError(problem, file="`instances`", allowed=listed(names))

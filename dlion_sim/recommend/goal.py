@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from dlion_sim.errors import InputError
 from dlion_sim.results.numbers import duration, number
-from dlion_sim.scenario import Scenario, tariff
+from dlion_sim.scenario import DURATION, Scenario, tariff
 
 _RELATIVE_TOLERANCE = 0.0005
 """Relative difference below which values are reported as equal."""
@@ -84,10 +84,10 @@ class Goal:
         return min(resource, self.max_seconds(per_hour))
 
     def max_seconds(self, per_hour: float) -> float:
-        """The maximum run time of machines of this price."""
+        """The maximum run time of machines of this price, which a scenario can have as its duration."""
         if self.deadline is not None:
             return self.deadline
-        return (self.budget or 0.0) / per_hour * _HOUR if per_hour else math.inf
+        return min(DURATION.most, (self.budget or 0.0) / per_hour * _HOUR) if per_hour else math.inf
 
     @property
     def bound(self) -> str:

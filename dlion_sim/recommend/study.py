@@ -107,7 +107,7 @@ class Study:
     def _fault(self, candidate: Candidate) -> InputError | None:
         """What is wrong with its scenario."""
         try:
-            check([candidate.point(self.base, self.scenario.seed)])
+            check([self._run_of(candidate, self.scenario.seed)])
         except InputError as error:
             return error
         return None
@@ -232,7 +232,7 @@ class Study:
 
         The arguments are those of `sweep.estimate`. Raises InputError if a run cannot be started.
         """
-        points = [each.point(self.base, self.scenario.seed) for each in self.candidates]
+        points = [self._run_of(each, self.scenario.seed) for each in self.candidates]
         longest = [DURATION.format(self.goal.max_seconds(each.per_hour)) for each in self.candidates]
         constrained = [
             replace(point, values={**point.values, "duration": seconds})
@@ -267,7 +267,15 @@ class Study:
         return survey([point], self.output)[point.name]
 
     def _point(self, start: Start) -> Point:
-        return start.candidate.point(self.base, self.scenario.seed + start.seed)
+        return self._run_of(start.candidate, self.scenario.seed + start.seed)
+
+    def _run_of(self, candidate: Candidate, seed: int) -> Point:
+        availability = self.scenario.availability
+        if availability is None or not availability.links:
+            return candidate.point(self.base, seed)
+        # Outages of links are listed up to the duration.
+        longest = _BEYOND * self.goal.max_seconds(candidate.per_hour)
+        return candidate.point(self.base, seed, min(DURATION.most, longest))
 
     def _check_failures(self) -> None:
         if not self.race.observed:

@@ -1,7 +1,7 @@
 """Sweeps: scenarios that differ along axes, run in parallel, and resumed from their folders alone."""
 
 from dlion_sim.sweep import metric, space
-from dlion_sim.sweep.checking import check, check_data, equal_points
+from dlion_sim.sweep.checking import check, check_data, check_system, equal_points
 from dlion_sim.sweep.estimating import Estimate, estimate, run_seconds
 from dlion_sim.sweep.job import Ended, Executor, Job, Progressed, Started, run_all
 from dlion_sim.sweep.loading import SearchSpec, load_search, load_sweep

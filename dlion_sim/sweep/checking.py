@@ -30,6 +30,13 @@ def check(points: Sequence[Point]) -> None:
                 compose(system, modules)
 
 
+def check_system(name: str, modules: str) -> None:
+    """Raise InputError for the name of a system that does not exist; one of the user's own is found in `modules`."""
+    from dlion_sim.protocol.compose import compose
+
+    compose(SystemSpec(name=name), modules)
+
+
 def check_data(points: Sequence[Point]) -> None:
     """Fetch the files of all published data sets of the points, or raise InputError."""
     firsts: dict[str, Point] = {}

@@ -1,16 +1,18 @@
 """Candidates, and refused machines."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dlion_sim.assembly.outages import Outages
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.recommend import KEY_PARAMETERS, SYSTEMS, Choices, Goal, Study
 from dlion_sim.recommend.candidates import variants
 from dlion_sim.scenario import SystemSpec
-from dlion_sim.sweep import Base
+from dlion_sim.sweep import Base, check
 from dlion_sim.yaml_text import read_file, read_yaml
 from tests.recommend.digits import study_of, write_scenario
 
@@ -119,7 +121,7 @@ def test_the_pages_scenario_has_candidates_in_the_default_catalog(tmp_path):
             {"cluster": {"clouds": [{"name": "east", "workers": [{}]}]}},
             "no cloud has a region of .* in each, e.g. {name: east, region: here, workers: ...}, of here, there; or",
         ),
-        ({"systems": ["dlionn"]}, "did you mean 'dlion'"),
+        ({"systems": ["dlion", "ring_allreduc"]}, "^`systems`: unknown system .* did you mean 'ring_allreduce'"),
     ],
 )
 def test_without_a_candidate_it_is_an_error(tmp_path, keys, words):
@@ -132,3 +134,30 @@ def test_an_unknown_instance_is_an_error(tmp_path):
     choices = Choices(str(tmp_path / "catalog.csv"), instances=["smal"])
     with pytest.raises(InputError, match="did you mean 'small'"):
         Study(Base(file, read_file(file)), choices, GOAL, 1, tmp_path / "out")
+
+
+def test_an_instance_given_twice_is_tried_once(tmp_path):
+    once, twice = (study_of(tmp_path, GOAL, instances=["small"] * count) for count in (1, 2))
+    assert [each.name for each in twice.candidates] == [each.name for each in once.candidates]
+
+
+def test_a_candidates_fault_names_its_place_in_the_scenario(tmp_path):
+    [first, *_] = study_of(tmp_path, GOAL).candidates
+    wrong = replace(first, values={**first.values, "system": {"name": "dlion", "exchange": {"n_mim": 1}}})
+    with pytest.raises(InputError) as fault:
+        check([wrong.point(study_of(tmp_path, GOAL).base, 1)])
+    assert fault.value.path == "system.exchange"
+
+
+def test_outages_of_links_are_within_what_the_goal_allows(tmp_path):
+    """Without such outages, a run's end does not depend on the goal."""
+    link = {"east-west": {"down": [["60 s", "70 s"]], "repeat": "1 h"}}
+    for keys, duration in (({"availability": {"links": link}}, 240.0), ({}, 1e10)):
+        study = study_of(tmp_path, GOAL, counts=(1,), **keys)
+        [scenario, *_] = [study._run_of(each, 1).scenario() for each in study.candidates]
+        assert scenario.duration == duration
+        assert not keys or Outages.of(scenario, []).of_paths
+
+
+def test_a_budget_that_never_ends_a_run_is_the_longest_duration():
+    assert Goal(budget=1e12).max_seconds(0.01) == 1e10
