@@ -13,6 +13,7 @@ from rich.console import Console
 
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.results import headings, note
+from dlion_sim.scenario.overrides import anchored
 from dlion_sim.scenario.shipped import name_of, shipped
 from dlion_sim.sweep import Point, Search, metric, space
 from dlion_sim.yaml_text import read_yaml
@@ -60,7 +61,9 @@ def print_best(search: Search) -> None:
 def _command(point: Point) -> str:
     ready = (name_of(file) for file in shipped() if file.samefile(point.base.file))
     base = next(ready, os.path.normpath(point.base.file))
-    settings = [f"--set {shlex.quote(f'{path}={_as_yaml(value)}')}" for path, value in point.values.items()]
+    folder = point.base.file.parent
+    values = {path: anchored(value, path.split("."), folder) for path, value in point.values.items()}
+    settings = [f"--set {shlex.quote(f'{path}={_as_yaml(value)}')}" for path, value in values.items()]
     return " ".join(["dlion run", shlex.quote(base), *settings])
 
 

@@ -54,7 +54,7 @@ class Override:
         except ValueError as error:
             raise InputError(str(error), file=called) from None
         path = path.strip()
-        return cls(path, _anchored(value, path.split(".")), called)
+        return cls(path, anchored(value, path.split("."), Path()), called)
 
     def fault(self, error: InputError) -> InputError:
         """The scenario's fault, as one of this override."""
@@ -180,17 +180,17 @@ def _as_mapping(inner: Any, keys: Keys) -> Any:
     return inner
 
 
-def _anchored(value: Any, keys: Sequence[str]) -> Any:
-    """The value for a path, with absolute paths of files in the current folder."""
+def anchored(value: Any, keys: Sequence[str], folder: Path) -> Any:
+    """The value for a path, with absolute paths of files, which are relative to that folder."""
     if isinstance(value, dict):
-        return {each: _anchored(inner, [*keys, str(each)]) for each, inner in value.items()}
+        return {each: anchored(inner, [*keys, str(each)], folder) for each, inner in value.items()}
     if isinstance(value, list):
-        return [_anchored(each, keys) for each in value]
+        return [anchored(each, keys, folder) for each in value]
     names_file = isinstance(value, str) and any(tuple(keys[-len(end) :]) == end for end in _FILES)
     # Catalogs that ship have names that are no files.
-    if not names_file or (keys[-1] == "catalog" and not Path(value).exists()):
+    if not names_file or (keys[-1] == "catalog" and not (folder / value).exists()):
         return value
-    return str(Path(value).absolute())
+    return str((folder / value).absolute())
 
 
 def copied(data: Any) -> Any:

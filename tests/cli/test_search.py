@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
+from dlion_sim.cli.search import _command
 from dlion_sim.results import Frames, Run
+from dlion_sim.sweep import Base, Point
 from tests.at_once import killed
 from tests.cli.test_sweep import contents, dlion
 from tests.sweep.scenarios import write_sweep
@@ -115,3 +117,14 @@ def test_trials_without_an_exchange_are_noted(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 0
     (row,) = (line.split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│"))
     assert row[-2].strip() == "no exchange"
+
+
+def test_the_command_finds_files_of_the_base_from_anywhere(tmp_path):
+    base = Base(tmp_path / "base.yaml", {})
+    base.file.touch()
+    values = {"cluster.wan.bandwidth": {"trace": "link.csv"}, "prices.catalog": "aws-skypilot", "modules": "own"}
+    command = _command(Point("best", base, {}, values, tmp_path / "sweep.yaml"))
+    link = f'{{"trace": "{tmp_path}/link.csv"}}'
+    assert command.endswith(
+        f"--set 'cluster.wan.bandwidth={link}' --set prices.catalog=aws-skypilot --set modules={tmp_path}/own"
+    )
