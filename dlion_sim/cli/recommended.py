@@ -11,7 +11,7 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, OwnCodeError
 from dlion_sim.recommend import DOCUMENT, FIGURES, WINNER, Candidate, Study
 from dlion_sim.recommend.data_placement import data_placement
 from dlion_sim.results.numbers import duration, in_bytes, number, percent
@@ -54,7 +54,7 @@ def print_time(study: Study, jobs: int, device: Literal["auto", "cpu", "cuda"], 
     """Print an upper bound of the wall time on this machine; for `most` and `watch` see `sweep.estimate`."""
     try:
         takes = study.takes(jobs, device, most=most, watch=watch)
-    except InputError as error:
+    except (InputError, OwnCodeError) as error:
         print(f"the wall time is unknown: {error}", flush=True)
         return
     here = f"on this machine, {jobs} in parallel; the search eliminates most of them earlier"

@@ -16,7 +16,7 @@ from dlion_sim.cli.conventions import FAILED, INTERRUPTED, some
 from dlion_sim.cli.executors import Address, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import ComputesOn, Quiet
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, OwnCodeError
 
 if TYPE_CHECKING:
     from dlion_sim.sweep import Ended, Found, Job, Point, SearchSpec
@@ -84,7 +84,10 @@ def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, qu
                 check_all(missing)
                 print_preview(points, found, options, in_short=True)
         work = (Job.of(point, output, options.device_of_jobs) for point in missing)
-        failures, interrupted = _run(work, len(missing), lambda: check_all(missing), output, options, lock, quiet=quiet)
+        unchecked = missing if quiet else []
+        failures, interrupted = _run(
+            work, len(missing), lambda: check_all(unchecked), output, options, lock, quiet=quiet
+        )
         found |= survey(missing, output)
     if not quiet:
         _print_results(found)
@@ -193,7 +196,7 @@ def print_preview(
     try:
         if words := estimated(points, found, options, in_short=in_short):
             print(f"the rest takes {words}", flush=True)
-    except InputError as error:
+    except (InputError, OwnCodeError) as error:
         print(f"the wall time is unknown: {error}", flush=True)
 
 

@@ -11,6 +11,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple
 
+from dlion_sim.own_code import own_errors_told
 from dlion_sim.results.numbers import duration
 from dlion_sim.scenario import Scenario
 from dlion_sim.sweep.job import fraction_done
@@ -61,6 +62,7 @@ def estimate(
 
     Raises:
         InputError: A run cannot be begun.
+        OwnCodeError: The user's own code fails in one.
     """
     kinds: dict[str, list[Point]] = {}
     for point in points:
@@ -113,6 +115,7 @@ def run_seconds(
 
     Raises:
         InputError: The run cannot be started.
+        OwnCodeError: The user's own code fails.
     """
     from dlion_sim.simulation import Progress, simulate
 
@@ -131,7 +134,7 @@ def run_seconds(
         first = warm()
         return first < len(seen) - 1 and seen[-1].wall - seen[first].wall > watch and seen[-1].done > seen[first].done
 
-    with TemporaryDirectory(prefix="dlion-") as folder:
+    with TemporaryDirectory(prefix="dlion-") as folder, own_errors_told(scenario.references):
         run = simulate(
             scenario, Path(folder) / "run", device=device, checkpoint_every=None, interrupted=is_enough, observe=observe
         )

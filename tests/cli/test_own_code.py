@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from dlion_sim.scenario import dump
+from dlion_sim.sweep.estimating import estimate
 from dlion_sim.sweep.job import Job, work
 from tests.command import dlion
 from tests.simulation.scenarios import digits
@@ -78,3 +79,17 @@ def test_a_job_of_a_sweep_fails_with_the_same_line(here):
     assert ended.status == "failed"
     assert ended.problem.endswith("boom.py, line 16, in chosen: 'no such peer'")
     assert "dlion_sim" not in ended.trace
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_sweep_checks_once_and_tells_why_its_wall_time_is_unknown(here, monkeypatch, capsys):
+    checks = []
+    monkeypatch.setattr("dlion_sim.sweep.check", checks.append)
+    monkeypatch.setattr("dlion_sim.sweep.estimate", estimate)  # which `at_once` replaces
+    (here / "sweep.yaml").write_text(f"base: small.yaml\naxes: {{system: {{own: {SYSTEM}}}}}\n")
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "-o", "out", "--jobs", "1") == 1
+    told = capsys.readouterr()
+    assert "the wall time is unknown: system.exchange (boom:Boom): KeyError" in told.out
+    assert "out/small: failed: system.exchange (boom:Boom): KeyError" in told.err
+    assert "Traceback" not in told.out + told.err
+    assert len([points for points in checks if points]) == 1
