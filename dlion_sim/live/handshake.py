@@ -20,7 +20,7 @@ from dlion_sim.live.identity import Identity
 from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import dump
 
-_MAGIC = b"DLN7"
+_MAGIC = b"DLN8"
 """With the version of all that nodes send each other."""
 _PROCESS_BYTES = 8
 _KEY_BYTES = 32
