@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,3 +54,18 @@ def read_bytes(file: Path, most: int) -> bytes:
             return content.read(most)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", file=file) from None
+
+
+def read_unpacked(file: Path, most: int) -> bytes:
+    """The same of a file that may be compressed (.gz), of which `most` also limits the content."""
+    content = read_bytes(file, most)
+    if file.suffix != ".gz":
+        return content
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+            content = packed.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be read: {error}", file=file) from None
+    if len(content) > most:
+        raise InputError("is too large once it is unpacked", file=file, allowed=f"{most / 1e6:g} MB")
+    return content

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dlion_sim.errors import InputError, did_you_mean
-from dlion_sim.files import read_bytes
+from dlion_sim.files import read_unpacked
 from dlion_sim.scenario.faults import RuleError, listed
 from dlion_sim.scenario.units import DURATION
 
@@ -21,13 +20,13 @@ _MOST_BYTES = 20_000_000
 def table(file: Path, where: Mapping[str, object], *columns: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and cells of each selected row of a CSV table. Raises RuleError if it cannot be read."""
     reader = csv.DictReader(_lines(file))
-    for column in (*columns, *where):
-        if column not in (known := reader.fieldnames or ()):
-            raise RuleError(
-                f"trace {file} has no column '{column}'{did_you_mean(column, known)}", allowed=listed(known)
-            )
     found = False
     try:
+        for column in (*columns, *where):
+            if column not in (known := reader.fieldnames or ()):
+                raise RuleError(
+                    f"trace {file} has no column '{column}'{did_you_mean(column, known)}", allowed=listed(known)
+                )
         for row in reader:
             if all(row[column] == str(value) for column, value in where.items()):
                 found = True
@@ -88,16 +87,10 @@ def _lines(file: Path) -> Iterable[str]:
 
 def _text(file: Path) -> str:
     try:
-        content = read_bytes(file, _MOST_BYTES)
-        if file.suffix == ".gz":
-            unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-            content = unpacking.decompress(content, _MOST_BYTES + 1)
-            if len(content) > _MOST_BYTES or not unpacking.eof:
-                raise RuleError(f"trace {file} is too large, or truncated", allowed=f"{_MOST_BYTES / 1e6:g} MB")
-        return content.decode()
+        return read_unpacked(file, _MOST_BYTES).decode()
     except InputError as error:
         raise RuleError(f"trace {file} {error.problem}", allowed=error.allowed) from None
-    except (zlib.error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise RuleError(f"trace {file} cannot be read: {error}") from None
 
 

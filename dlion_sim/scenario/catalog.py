@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from dlion_sim.errors import InputError, did_you_mean
-from dlion_sim.files import read_bytes
+from dlion_sim.errors import did_you_mean
+from dlion_sim.scenario.csv_file import csv_table
 from dlion_sim.scenario.faults import RuleError, listed
 
 if TYPE_CHECKING:
@@ -84,10 +83,7 @@ class Catalog:
             raise RuleError(
                 f"there is no catalog '{name}', nor a file{near}", allowed=f"{', '.join(CATALOGS)}, or a CSV file"
             )
-        try:
-            return cls(name, _read(file))
-        except InputError as error:
-            raise RuleError(f"catalog {file} {error.problem}", allowed=error.allowed) from None
+        return cls(name, _read(file))
 
     def instance(self, name: str, region: str | None, *, spot: bool) -> Instance:
         """The instance of that name, in the cheapest of several zones.
@@ -134,13 +130,10 @@ def _read(file: Path) -> pd.DataFrame:
     """The file's rows, checked."""
     import pandas as pd  # most of a second to import, and few scenarios have catalogs
 
-    content = io.BytesIO(read_bytes(file, _MOST_BYTES))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # of a first row that is longer than the head
-            table = pd.read_csv(content, dtype=str, keep_default_na=False, index_col=False, encoding="utf-8-sig")
-    except (ValueError, pd.errors.ParserWarning) as error:
-        raise RuleError(f"catalog {file} is not a readable CSV file: {' '.join(str(error).split())}") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # of a first row that is longer than the head
+        as_text = {"dtype": str, "keep_default_na": False}
+        table = csv_table("catalog", file, _MOST_BYTES, index_col=False, encoding="utf-8-sig", **as_text)
     missing = [column for column in _NEEDED if column not in table.columns]
     if missing:
         raise RuleError(f"catalog {file}, line 1: has no column '{missing[0]}'", allowed=f"{', '.join(_NEEDED)}, ...")

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, ValidationInfo
 
+from dlion_sim.errors import InputError
+from dlion_sim.files import read_bytes
 from dlion_sim.scenario.capacity import UNLIMITED, PathBandwidth
+from dlion_sim.scenario.csv_file import csv_table
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.schedule import Schedule
@@ -19,6 +22,8 @@ from dlion_sim.scenario.units import BANDWIDTH, DURATION, Duration, Unit
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_BYTES = 32_000_000
+"""Of a file."""
 _TO = "-to-"
 """Separates the two clouds in the name of an iperf3 result file."""
 FRAME = 1514 / 1448
@@ -104,8 +109,10 @@ def _results(folder: Path, read: Callable[[dict[str, Any], Path], Cell]) -> dict
 
 def _result(file: Path) -> dict[str, Any]:
     try:
-        result = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        result = json.loads(read_bytes(file, _MOST_BYTES))
+    except InputError as error:
+        raise RuleError(f"matrix {file} {error.problem}", allowed=error.allowed) from None
+    except (ValueError, RecursionError) as error:
         raise RuleError(f"matrix {file} is not readable JSON: {error}") from None
     if isinstance(result, dict) and "error" in result:
         raise RuleError(f"matrix {file}: iperf3 failed: {result['error']}")
@@ -116,7 +123,7 @@ def _received(result: dict[str, Any], file: Path) -> Schedule | str:
     try:
         protocol = result["start"]["test_start"]["protocol"]
         rate = float(result["end"]["sum_received"]["bits_per_second"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         problem = f"matrix {file} has no end.sum_received.bits_per_second"
         raise RuleError(problem, allowed="what iperf3 -J wrote") from None
     if protocol != "TCP":
@@ -127,7 +134,7 @@ def _received(result: dict[str, Any], file: Path) -> Schedule | str:
 def _round_trip(result: dict[str, Any], file: Path) -> str:
     try:
         least = min(float(stream["sender"]["min_rtt"]) for stream in result["end"]["streams"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         problem = f"matrix {file} has no end.streams.sender.min_rtt"
         raise RuleError(problem, allowed="what iperf3 -J wrote on Linux") from None
     return _duration(f"{least!r}", "us", f"matrix {file}")
@@ -167,12 +174,8 @@ def _duration(written: str, unit: str | None, where: str) -> str:
 
 def _grid(file: Path) -> pd.DataFrame:
     """All cells, as text."""
-    import pandas as pd  # most of a second to import, and few scenarios have such files
-
-    try:
-        table = pd.read_csv(file, header=None, dtype=str, encoding="utf-8-sig", skip_blank_lines=False)
-    except (OSError, ValueError) as error:
-        raise RuleError(f"matrix {file} is not a readable CSV file: {' '.join(str(error).split())}") from None
+    as_text: dict[str, Any] = {"dtype": str, "keep_default_na": False}  # a cloud may be called NA
+    table = csv_table("matrix", file, _MOST_BYTES, header=None, encoding="utf-8-sig", skip_blank_lines=False, **as_text)
     return table.fillna("")
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlion_sim.errors import did_you_mean
+from dlion_sim.scenario.csv_file import csv_table
 from dlion_sim.scenario.faults import RuleError, listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_BYTES = 200_000_000
+"""Of a file, which may have many series."""
 TIME, SERIES = "time_s", "trace"
 """The columns of the time in seconds and, with several series, of the series' name."""
 
@@ -41,14 +43,9 @@ def read_trace(file: Path, *, series: str | None, value: str | None) -> list[tup
 
 def _read(file: Path) -> pd.DataFrame:
     """The table, indexed by line number."""
-    import pandas as pd  # most of a second to import, and few scenarios have traces
-
     if not file.is_file():
         raise RuleError(f"trace {file}: no such file")
-    try:
-        table = pd.read_csv(file, index_col=False)
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise RuleError(f"trace {file} is not a readable CSV file: {error}") from None
+    table = csv_table("trace", file, _MOST_BYTES, index_col=False)
     if table.empty:
         raise RuleError(f"trace {file} holds no samples")
     return table.set_axis(range(2, len(table) + 2), axis="index")

@@ -187,7 +187,7 @@ def test_unusable_files(file: Path, content: str | None, entry: str, words: list
 )
 def test_unusable_archives(file: Path, content: bytes) -> None:
     (file.parent / "t.gz").write_bytes(content)
-    with pytest.raises(InputError, match=r"is too large, or truncated|cannot be read"):
+    with pytest.raises(InputError, match=r"is too large once it is unpacked|cannot be read"):
         loaded(file, "{trace: t.gz, format: counts}")
 
 
@@ -195,3 +195,9 @@ def test_text_that_is_none(file: Path) -> None:
     (file.parent / "t").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="cannot be read"):
         loaded(file, "{trace: t, format: counts}")
+
+
+def test_a_header_that_is_too_long_is_refused(file: Path) -> None:
+    (file.parent / "t.csv").write_text("a" * 200_000 + ",b\n1,2\n")
+    with pytest.raises(InputError, match="field larger than field limit"):
+        loaded(file, "{trace: t.csv, format: intervals}")

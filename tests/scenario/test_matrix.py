@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Schedule, dump, load
+from dlion_sim.scenario.matrix import read_bandwidths
 
 MATRIX = "cluster.wan.matrix"
 RTT = "cluster.wan={rtt: 60 ms, bandwidth: 1 Gbps}"
@@ -124,6 +127,8 @@ def test_iperf3s_results_are_what_a_path_carries(file: Path) -> None:
         ("east-west.json", json.dumps(iperf3(1e6)), "does not have the sender and the receiver"),
         ("east-to-west.json", "{", "is not readable JSON"),
         ("east-to-west.json", '{"error": "unable to connect"}', "east-to-west.json: iperf3 failed: unable to connect"),
+        ("east-to-west.json", "[" * 100_000, "is not readable JSON"),
+        ("east-to-west.json", json.dumps(iperf3(1)).replace("1}", "1" * 400 + "}"), "has no end.sum_received"),
         ("east-to-west.json", '{"end": []}', "has no end.sum_received"),
         ("east-to-west.json", json.dumps(iperf3(1e6, "UDP")), "is of UDP; allowed: TCP"),
         ("east-to-wset.json", json.dumps(iperf3(1e6)), "no cloud 'wset'"),
@@ -214,3 +219,24 @@ def test_a_cell_of_a_matrix_goes_before_a_path_of_all_and_after_one_of_both_name
     assert [rtt for _, rtt in carries.values()] == [0.001, 0.001, 0.06, 0.06]
     with pytest.raises(InputError, match="listed by name too, or in a matrix"):
         load(file, [*overrides, "cluster.wan.matrix.b.a=2 Mbps", "cluster.wan.paths.0.bandwidth=5 Mbps"])
+
+
+@pytest.mark.parametrize("kind", ["gz", "zip", "xz", "zst", "tar", "bz2", "csv"])
+def test_what_is_no_csv_file_is_refused(file: Path, kind: str) -> None:
+    (file.parent / f"m.{kind}").write_bytes(b"\x00\xff\x80")
+    with pytest.raises(InputError, match=f"matrix .*m.{kind} (cannot be read|is not a readable CSV file)"):
+        load(file, [f"{MATRIX}=m.{kind}"])
+
+
+def test_a_pipe_is_not_waited_for(file: Path) -> None:
+    os.mkfifo(file.parent / "m.csv")
+    with pytest.raises(InputError, match="it is no regular file"):
+        load(file, [f"{MATRIX}=m.csv"])
+
+
+def test_a_cloud_may_have_a_name_that_pandas_reads_as_no_value(file: Path) -> None:
+    (file.parent / "m.csv").write_text("Mbps,NA,west\nNA,,7\nwest,8\n")
+    assert read_bandwidths(file.parent / "m.csv")["NA"]["west"] == Schedule.constant(7e6)
+    (file.parent / "m.csv").write_bytes(gzip.compress(b"Mbps,NA,west\nNA,,7\nwest,8,\n"))
+    (file.parent / "m.csv").rename(file.parent / "m.csv.gz")
+    assert read_bandwidths(file.parent / "m.csv.gz")["west"] == {"NA": Schedule.constant(8e6)}
