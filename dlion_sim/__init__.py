@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -58,15 +57,15 @@ def simulate(
         dlion_sim.errors.InputError: The scenario cannot be run, or the folder cannot be used.
     """
     from dlion_sim.scenario import Scenario, find, from_data, load
+    from dlion_sim.scenario.overrides import Override
     from dlion_sim.simulation import simulate
 
     if isinstance(scenario, Scenario):
         scenario = scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if isinstance(overrides, Mapping):
-        overrides = [f"{path}={json.dumps(value)}" for path, value in overrides.items()]
+    given = [Override.of(*each) for each in overrides.items()] if isinstance(overrides, Mapping) else overrides
     match scenario:
         case Mapping():
-            loaded = from_data(dict(scenario), overrides)
+            loaded = from_data(dict(scenario), given)
         case _:
-            loaded = load(find(scenario), overrides)
+            loaded = load(find(scenario), given)
     return simulate(loaded, Path(folder), force=force)

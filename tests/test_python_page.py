@@ -31,7 +31,7 @@ def test_its_code_runs(tmp_path, monkeypatch):
 def test_a_scenario_is_a_file_a_mapping_or_an_object(tmp_path):
     scenario = digits("duration=1 s")
     data = scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
-    one = dlion_sim.simulate(scenario, tmp_path / "one", overrides={"seed": 3})
+    one = dlion_sim.simulate(scenario, tmp_path / "one", overrides={"seed": 3, "description": "\N{GRINNING FACE}"})
     two = dlion_sim.simulate(data | {"seed": 3}, tmp_path / "two")
     three = dlion_sim.simulate(tmp_path / "two" / "scenario.yaml", tmp_path / "three")
     losses = [run.iterations()["loss"].tolist() for run in (one, two, three)]

@@ -20,7 +20,9 @@ from dlion_sim.scenario.unread import check_read, unread
 from dlion_sim.yaml_text import MOST_BYTES, read_file, write_yaml
 
 
-def load(path: str | Path, overrides: Sequence[str] = (), *, warn: Callable[[str], None] | None = None) -> Scenario:
+def load(
+    path: str | Path, overrides: Sequence[str | Override] = (), *, warn: Callable[[str], None] | None = None
+) -> Scenario:
     """Read and check a scenario; its traces are read from its folder. One in a run folder keeps the meaning of the
     version that wrote it.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +57,16 @@ class Override:
             raise InputError(str(error), file=called) from None
         path = path.strip()
         return cls(path, anchored(value, path.split("."), Path()), called)
+
+    @classmethod
+    def of(cls, path: str, value: object) -> Override:
+        """From a value in Python, perhaps of NumPy; files that it names are relative to the current folder."""
+
+        def plain(other: Any) -> object:
+            return other.item() if hasattr(other, "item") else os.fspath(other)
+
+        data = json.loads(json.dumps(value, default=plain))
+        return cls(path, anchored(data, path.split("."), Path()), f"`overrides` {path}")
 
     def fault(self, error: InputError) -> InputError:
         """The scenario's fault, as one of this override."""

@@ -44,7 +44,7 @@ class Shakespeare(Model):
 class Lora(Model):
     """Low-rank adaptation (Hu et al., ICLR 2022): only low-rank updates of dense layers are trained and sent."""
 
-    rank: Annotated[int, Field(ge=1)] = 8
+    rank: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Rank of the updates."""
     alpha: Annotated[float, Field(gt=0)] = 16.0
     """The updates are scaled by alpha / rank."""

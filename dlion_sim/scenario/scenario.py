@@ -34,7 +34,7 @@ class Scenario(Model):
     """Name of the experiment and its run folders."""
     description: str = ""
     """Description of the experiment."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, le=10**15)] = 0
     """Seed of all random numbers: the same scenario and seed give the same run."""
     duration: PositiveDuration | None = None
     """Virtual time at which the run stops."""

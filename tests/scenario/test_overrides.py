@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import find, from_data, load
+from dlion_sim.scenario.overrides import Override
 from dlion_sim.scenario.shipped import shipped
 
 ONE_CLOUD = ["cluster.clouds=[{name: only, workers: [{count: 2}]}]", "cluster.wan=null"]
@@ -143,3 +145,18 @@ def test_a_matrix_from_a_file_takes_single_cells(file: Path, written: str) -> No
     carries = [cluster.wan_path(a, b)[0] for a, b in (("east", "west"), ("west", "east"))]
     unit = 1e6 if corner else 1e3
     assert [bandwidth and bandwidth.value_at(0) for bandwidth in carries] == [5e6, 8 * unit]
+
+
+def test_values_from_python_are_those_of_yaml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.csv").write_text("time_s,mbps\n0,5\n1,6\n")
+    values = {
+        "description": "\N{GRINNING FACE}",
+        "seed": np.int64(7),
+        "cluster.wan.paths.0.bandwidth": {"trace": Path("link.csv")},
+        "duration": "1e3 s",
+    }
+    scenario = load(find("quickstart"), [Override.of(*each) for each in values.items()])
+    assert (scenario.description, scenario.seed, scenario.duration) == ("\N{GRINNING FACE}", 7, 1000.0)
+    with pytest.raises(InputError, match=r"^`overrides` seed: seed: must be 1e\+15 or less"):
+        load(find("quickstart"), [Override.of("seed", 10**15 + 1)])
