@@ -27,6 +27,8 @@ class State(StrEnum):
 
 _STATES = {"completed": State.DONE, "failed": State.FAILED}
 """Any other status is that of a run that ended early: interrupted, or killed while "running"."""
+_LEFT_OPEN = ("system.", "own_code.system.", "workload.compute_time.", "workload.cost_as.")
+"""Beginnings of paths that a run's scenario has by default, and a point's may omit."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,8 @@ def _is_of(point: Point, state: State, run: Run) -> bool:
 
 def _changes(run: Run, point: Point) -> str:
     before, after = _flat(content_of_run(run)), _flat(content_of(point.scenario()))
-    # A run's scenario has the defaults of its system, which the point's omits.
-    common = [path for path in after if path in before]
-    return changes({path: before[path] for path in common}, {path: after[path] for path in common})
+    known = {path: value for path, value in before.items() if path in after or not path.startswith(_LEFT_OPEN)}
+    return changes(known, after)
 
 
 def changes(former: Any, now: Any) -> str:

@@ -109,8 +109,8 @@ IPERF3 = '{{"start": {{"test_start": {{"protocol": "TCP"}}}}, "end": {{"sum_rece
             "rtt_matrix.east.west was 5 ms",
         ),
         ({"cluster.clouds": RENTED, "prices.catalog": "c.csv"}, "c.csv", CATALOG, "workers.0.price was 5.0, is 6.0"),
-        ({"workload.model": "own_net_of_a_sweep:net"}, "own_net_of_a_sweep.py", "{}", "another scenario"),
-        ({"workload.lora.base": "base.pt"}, "base.pt", "{}", "another scenario"),
+        ({"workload.model": "own_net_of_a_sweep:net"}, "own_net_of_a_sweep.py", "{}", "own_code.workload.model was"),
+        ({"workload.lora.base": "base.pt"}, "base.pt", "{}", "lora_base was"),
     ],
 )
 def test_a_changed_file_is_a_changed_scenario(tmp_path, values, file, content, words):
@@ -135,6 +135,16 @@ def test_a_changed_trace_is_a_changed_scenario(tmp_path):
     trace.write_text("time_s,mbps\n0,5\n1,7\n")
     with pytest.raises(InputError, match=r"cluster\.wan\.bandwidth\.steps\.1 s was 6 Mbps, is 7 Mbps"):
         survey(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "out")
+
+
+def test_what_was_added_or_removed_is_told(tmp_path):
+    for former, now, words in (("null", "2", "(iterations was not there, is 2)"), ("2", "null", "was 2, is not")):
+        out = tmp_path / f"from {former}"
+        [point] = load_sweep(write_sweep(tmp_path, f"iterations={former}", axes={"seed": [1]}))
+        begin(point, out).finish({"status": "completed"})
+        with pytest.raises(InputError) as fault:
+            survey(load_sweep(write_sweep(tmp_path, f"iterations={now}", axes={"seed": [1]})), out)
+        assert words in str(fault.value)
 
 
 def test_a_run_without_a_sweep_is_refused(tmp_path):
