@@ -25,7 +25,7 @@ RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
 _SAME_NAME = (
     "address budget catalog dataset deadline delays device duration force instances listen machines model names output "
-    "port rank receivers resume senders target x y"
+    "port rank receivers resume senders systems target x y"
 )
 _OPTIONS = {
     "addresses": "--peers",

@@ -203,7 +203,7 @@ def test_an_error_in_all_candidates_is_one_of_the_input(capsys, monkeypatch, her
         (["--budget", "1", "--counts", "0"], ["--counts", "e.g. 1,2,4"]),
         (["--budget", "1", "--catalog", "aws"], ["--catalog", "no catalog 'aws'", "aws-skypilot"]),
         (["--budget", "1", "--instances", "midle"], ["--instances", "did you mean 'middle'"]),
-        (["--budget", "1", "--systems", "dlionn"], ["dlionn", "did you mean 'dlion'"]),
+        (["--budget", "1", "--systems", "dlionn"], ["--systems: unknown system 'dlionn'", "did you mean 'dlion'"]),
         (["--budget", "1", "--target-accuracy", "900"], ["--target-accuracy", "no accuracy is 900", "e.g. 90, 90 %"]),
         (["--budget", "1", "--target-accuracy", "1"], ["--target-accuracy", "1 % or 100 %"]),
         (["--budget", "1", "--target-accuracy", "much"], ["--target-accuracy", "'much' is no number"]),
