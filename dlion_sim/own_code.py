@@ -35,8 +35,7 @@ def module_of(reference: str) -> str:
 
 def digest(module: str) -> str:
     """Of the source of a module that was imported; empty where there is none."""
-    file = getattr(sys.modules[module], "__file__", None)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
+    return _digest(getattr(sys.modules[module], "__file__", None))
 
 
 def source_digest(reference: str, folder: str | None = None) -> str:
@@ -47,8 +46,11 @@ def source_digest(reference: str, folder: str | None = None) -> str:
     for count, _ in enumerate(parts, start=1):
         spec = PathFinder.find_spec(".".join(parts[:count]), places)
         places = list(spec.submodule_search_locations or []) if spec else []
-    file = Path(spec.origin) if spec and spec.has_location and spec.origin else None
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file else ""
+    return _digest(spec.origin if spec and spec.has_location else None)
+
+
+def _digest(file: str | None) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
 
 
 def referenced(reference: str, path: str, folder: str | None = None) -> object:

@@ -110,8 +110,8 @@ class Muon:
 
     The rest are vectors, embeddings (with `embed` in their name) and the output's matrix: that of a module whose name
     ends with `head`, or else the last one. A convolution's weights are a matrix with a row for each output channel.
-    Updates have the root mean square of AdamW's ("match_rms_adamw"), so that both
-    share learning rate and weight decay; torch's defaults otherwise.
+    Updates have the root mean square of AdamW's ("match_rms_adamw"), so that both share learning rate and weight decay;
+    torch's defaults otherwise.
     """
 
     remembers = True

@@ -144,7 +144,7 @@ class Training:
         if not isinstance(message.body, Contribution):
             if not self._members.may_send(message):
                 raise MalformedMessageError(f"{message.sender} sends a {message.body.kind} before its first iteration")
-            if self.phase is Phase.STOPPED and isinstance(message.body, Weights):
+            if self.phase is Phase.STOPPED and isinstance(message.body, Weights):  # They would be kept for a merge.
                 return []
             return self.queue(receiver.received(message))
         update = Update.of(message)

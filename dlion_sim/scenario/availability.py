@@ -51,8 +51,8 @@ class Availability(Model):
     servers: Entries = Field(default_factory=dict)
     """Outages of parameter servers on machines of their own, e.g. server 8."""
     kind: Kind = "crash"
-    """How an outage begins. crash: at once. preemption: at the end of a notice, if it has not left
-    gracefully by then. leave: gracefully, after all messages were sent."""
+    """How an outage begins. crash: at once. preemption: at the end of a notice, if it has not left gracefully by
+    then. leave: gracefully, after all messages were sent."""
     notice: Duration = 30.0
     """Time from the notice to the preemption."""
     on_loss: Literal["go_on", "wait", "abort"] = "go_on"

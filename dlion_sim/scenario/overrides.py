@@ -60,13 +60,20 @@ class Override:
 
     @classmethod
     def of(cls, path: str, value: object) -> Override:
-        """From a value in Python, perhaps of NumPy; files that it names are relative to the current folder."""
+        """From a value in Python, perhaps of NumPy; files that it names are relative to the current folder.
+
+        Raises InputError for one that is no data.
+        """
 
         def plain(other: Any) -> object:
-            return other.item() if hasattr(other, "item") else os.fspath(other)
+            return other.tolist() if hasattr(other, "tolist") else os.fspath(other)
 
-        data = json.loads(json.dumps(value, default=plain))
-        return cls(path, anchored(data, path.split("."), Path()), f"`overrides` {path}")
+        called = f"`overrides` {path}"
+        try:
+            data = json.loads(json.dumps(value, default=plain))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"is no data: {error}", file=called, allowed="what YAML has, arrays, paths") from None
+        return cls(path, anchored(data, path.split("."), Path()), called)
 
     def fault(self, error: InputError) -> InputError:
         """The scenario's fault, as one of this override."""

@@ -84,22 +84,27 @@ class Messaging(Listener):
 
     def delivered(self, receiver: int, message: Message) -> None:
         connection = self._connection(receiver, message.sender)
-        if connection is None or not self._per_message or self._routing.share_machine(message.sender, receiver):
-            self._hand_over(receiver, message, connection)
-            return
-        now = self._event_queue.now
-        until = self._busy_until[receiver] = max(now, self._busy_until.get(receiver, now)) + self._per_message
-        self._event_queue.after(until - now, partial(self._hand_over, receiver, message, connection))
+        if connection is None:
+            self._cut += 1
+        elif not self._per_message or self._routing.share_machine(message.sender, receiver):
+            self._accept(receiver, message)
+        else:
+            now = self._event_queue.now
+            until = self._busy_until[receiver] = max(now, self._busy_until.get(receiver, now)) + self._per_message
+            self._event_queue.after(until - now, partial(self._hand_over, receiver, message, connection))
 
     def process_ended(self, number: int) -> None:
         """A participant's process has ended; the next one has nothing to handle yet."""
         self._busy_until.pop(number, None)
 
-    def _hand_over(self, receiver: int, message: Message, connection: int | None) -> None:
-        """Hand over what arrived by a `connection`, unless that has ended."""
-        if connection is not None and connection == self._connection(receiver, message.sender):
-            self._delivered += 1
-            self._handle(receiver, MessageArrived(message))
+    def _accept(self, receiver: int, message: Message) -> None:
+        self._delivered += 1
+        self._handle(receiver, MessageArrived(message))
+
+    def _hand_over(self, receiver: int, message: Message, connection: int) -> None:
+        """Hand over what has waited since it arrived by a `connection`, unless that has ended."""
+        if connection == self._connection(receiver, message.sender):
+            self._accept(receiver, message)
         else:
             self._cut += 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ def content_of(scenario: Scenario) -> dict[str, Any]:
         path: own_code.source_digest(reference, scenario.modules) for path, reference in scenario.references.items()
     }
     lora = scenario.workload.lora
-    base = {"lora_base": _sha256(Path(lora.base))} if lora and lora.base else {}
+    base = {"lora_base": _digest_of_base(Path(lora.base))} if lora and lora.base else {}
     return {**_data_of(scenario), "own_code": sources, **base}
 
 
@@ -58,9 +59,13 @@ def _data_of(scenario: Scenario) -> dict[str, Any]:
     return data
 
 
-def _sha256(file: Path) -> str:
+def _digest_of_base(file: Path) -> str:
     """Of a file's bytes; empty where there is none, which a run will tell."""
-    if not file.is_file():
-        return ""
+    return _sha256(file, file.stat().st_mtime_ns) if file.is_file() else ""
+
+
+@lru_cache(maxsize=8)
+def _sha256(file: Path, changed_ns: int) -> str:
+    """All points of a sweep may have the same base, of gigabytes."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, product
 from math import prod
 from pathlib import Path
@@ -152,18 +152,22 @@ def _read(file: Path) -> Sweep:
         raise as_input_error(error, data, file) from None
 
 
-def _points(sweep: Sweep, file: Path) -> Iterator[Point]:
-    bases = [_base(name, file) for name in sweep.base]
-    labels_of_bases = [base.label for base in bases]
-    for number, label in enumerate(labels_of_bases):
-        if label in labels_of_bases[:number]:
-            problem = f"{sweep.base[labels_of_bases.index(label)]} and {sweep.base[number]} are both named '{label}'"
+def _check_bases(sweep: Sweep, labels: Sequence[str]) -> None:
+    """Raise InputError for bases of the same label, and where `exclude` names none."""
+    for number, label in enumerate(labels):
+        if label in labels[:number]:
+            problem = f"{sweep.base[labels.index(label)]} and {sweep.base[number]} are both named '{label}'"
             raise InputError(problem, path=f"{BASE}.{number}", allowed="files of different names")
     for number, combination in enumerate(sweep.exclude):
         for label in as_labels(combination.get(BASE, [])):
-            if label not in labels_of_bases:
-                problem = f"'{label}' is not a base{did_you_mean(label, labels_of_bases)}"
-                raise InputError(problem, path=f"exclude.{number}.{BASE}", allowed=", ".join(labels_of_bases))
+            if label not in labels:
+                problem = f"'{label}' is not a base{did_you_mean(label, labels)}"
+                raise InputError(problem, path=f"exclude.{number}.{BASE}", allowed=", ".join(labels))
+
+
+def _points(sweep: Sweep, file: Path) -> Iterator[Point]:
+    bases = [_base(name, file) for name in sweep.base]
+    _check_bases(sweep, [base.label for base in bases])
     named = [path for path in sweep.named_axes if len(sweep.named_axes[path]) > 1]
     template = sweep.names or default_template([BASE] * (len(bases) > 1 or not named) + named)
     places = {path: ".".join(map(str, at)) for path, at in sweep.paths()}

@@ -30,10 +30,31 @@ def test_those_of_a_gpu_are_pytorchs():
     assert usable_kernels(CIPHER, torch.device("cuda"), "fast", IMAGES) == "torch"
 
 
-@pytest.mark.parametrize("layers", [[nn.Linear(8, 8), nn.ReLU()], [nn.Conv2d(3, 5, 3)]])
-def test_where_no_layer_suits_them_they_are_pytorchs(layers, caplog):
-    assert usable_kernels(nn.Sequential(*layers), CPU, "fast", IMAGES) == "torch"
+@pytest.mark.parametrize(
+    ("layers", "inputs"), [([nn.Linear(8, 8), nn.ReLU()], torch.randn(2, 8)), ([nn.Conv2d(3, 5, 3)], IMAGES)]
+)
+def test_where_no_layer_suits_them_they_are_pytorchs(layers, inputs, caplog):
+    assert usable_kernels(nn.Sequential(*layers), CPU, "fast", inputs) == "torch"
     assert caplog.messages == []
+
+
+def test_an_error_of_the_model_is_its_own(caplog):
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        usable_kernels(nn.Sequential(nn.Flatten(), nn.Linear(8, 8)), CPU, "fast", IMAGES)
+    assert caplog.messages == []
+
+
+class Noisy(nn.Sequential):
+    """Of outputs with random numbers."""
+
+    def forward(self, images):
+        return super().forward(images) + torch.randn(1)
+
+
+def test_a_model_that_draws_random_numbers_has_them_and_leaves_others_the_same():
+    before = torch.random.get_rng_state()
+    assert usable_kernels(Noisy(nn.Sequential(*CIPHER)), CPU, "fast", IMAGES) == "fast"
+    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 class Residual(nn.Sequential):

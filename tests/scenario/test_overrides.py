@@ -160,3 +160,6 @@ def test_values_from_python_are_those_of_yaml(monkeypatch: pytest.MonkeyPatch, t
     assert (scenario.description, scenario.seed, scenario.duration) == ("\N{GRINNING FACE}", 7, 1000.0)
     with pytest.raises(InputError, match=r"^`overrides` seed: seed: must be 1e\+15 or less"):
         load(find("quickstart"), [Override.of("seed", 10**15 + 1)])
+    assert Override.of("workload.batch_size", np.arange(2)).value == [0, 1]
+    with pytest.raises(InputError, match=r"^`overrides` seed: is no data: .*; allowed: what YAML has, arrays, paths"):
+        Override.of("seed", object())

@@ -25,9 +25,9 @@ Density = Annotated[float, Field(gt=0, le=1)]
 class TopKExchange(Exchange):
     """The largest entries of the gradient plus what earlier ones left over (Stich et al., NeurIPS'18).
 
-    With an optimizer that remembers gradients (momentum, Adam, Muon), each worker takes its own steps, and these
-    are sent and added up in place of gradients, as in momentum correction (Lin et al., ICLR'18): entries that
-    come seldom, and then many gradients' worth, would be normalized away.
+    With an optimizer that remembers gradients (momentum, Adam, Muon), each worker takes its own steps, and these are
+    sent and added up in place of gradients, as in momentum correction (Lin et al., ICLR'18): entries that come seldom,
+    and then many gradients' worth, would be normalized away.
     """
 
     class Parameters(ChoiceParameters):
