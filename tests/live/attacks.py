@@ -66,13 +66,12 @@ CLIENT_HELLO = client_hello()
 
 
 async def drip(address: Address) -> None:
-    """Begin TLS, a byte at a time, for ever."""
+    """Begin TLS, a byte at a time, for at least half a minute."""
     stranger = await connected(address)
     with stranger, suppress(ConnectionError):
-        while True:
-            for byte in CLIENT_HELLO[:100]:
-                await asyncio.get_running_loop().sock_sendall(stranger, bytes([byte]))
-                await asyncio.sleep(0.01)
+        for byte in CLIENT_HELLO:
+            await asyncio.get_running_loop().sock_sendall(stranger, bytes([byte]))
+            await asyncio.sleep(30 / len(CLIENT_HELLO))
 
 
 class Strangers:
