@@ -87,13 +87,14 @@ def print_comparison(runs: Sequence[Run], target: str | None = None, format_: Fo
 
 
 def _data(groups: Sequence[Group], target: float, format_: Format) -> str:
-    """The rows of `analysis.comparison`, with their labels and the target."""
+    """The rows of `analysis.comparison`, with the target and their labels."""
     from dlion_sim.analysis import comparison, varying
 
     rows = comparison(groups, target)
-    for place, key in enumerate(dict.fromkeys(["scenario", *varying(groups), "system"])):
-        rows.insert(place, key, [group.labels.get(key, "") for group in groups], allow_duplicates=True)
     rows["target"] = target
+    for place, key in enumerate(dict.fromkeys(["scenario", *varying(groups), "system"])):
+        name = f"scenario.{key}" if key in rows else key  # `target` may vary, too
+        rows.insert(place, name, [group.labels.get(key, "") for group in groups])
     if format_ == "csv":
         return rows.to_csv(index=False)
     return rows.to_json(orient="records", indent=2) + "\n"

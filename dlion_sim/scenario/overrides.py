@@ -100,8 +100,8 @@ def read_all(overrides: Sequence[str | Override]) -> list[Override]:
 def overridden(data: Mapping[str, Any], overrides: Sequence[str | Override]) -> dict[str, Any]:
     """A copy of the data with each "dotted.path=value" set, the value being YAML.
 
-    Numbers index lists, and * means all entries of a list. Missing mappings are created, and a name as short form
-    ("dlion") becomes its mapping.
+    Numbers index lists, and * means all entries of a list. Missing mappings are created, and the names of a
+    system, of a part of it, of a partition and of a matrix become mappings.
 
     Raises:
         InputError: An override is malformed, or its path does not exist.

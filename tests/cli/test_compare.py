@@ -207,6 +207,16 @@ def test_csv_json_and_markdown_have_the_same_rows(capsys, monkeypatch, many):
     assert len({line.count("|") for line in table}) == 1
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_targets_of_a_sweep_have_a_column_of_their_own(capsys, monkeypatch, tmp_path, kind):
+    for target in (0.8, 0.9):
+        made_up_run(tmp_path / f"{target}", ACCURACIES, extra=f"target: {target}\n", point={"target": f"{target}"})
+    printed = compared(capsys, monkeypatch, tmp_path, "--target", "85", "--format", kind)
+    rows = pd.read_csv(io.StringIO(printed)) if kind == "csv" else pd.DataFrame(json.loads(printed))
+    assert rows["target"].tolist() == [0.85, 0.85]
+    assert sorted(rows["scenario.target"].astype(float)) == [0.8, 0.9]
+
+
 def test_the_evaluation_set_is_named(capsys, monkeypatch, tmp_path):
     def headings(table):
         return set(table.split("┡")[0].replace("┃", " ").split())
