@@ -117,7 +117,7 @@ class Joining:
         # A member's contributions count from the first one on that is not in the state.
         unknown = -1 if self._first is None else self._first - 1
         for peer, hello in self._hellos.items():
-            self._members.peers[peer].since = max(hello.first, applied.get(peer, unknown) + 1)
+            self._members.expect(peer, max(hello.first, applied.get(peer, unknown) + 1))
         return [*actions, *self._choices.synchronization.entered(iteration)]
 
     @property

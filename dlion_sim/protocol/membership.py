@@ -123,6 +123,10 @@ class Membership:
         since = self.peers[peer].since
         self.peers[peer].since = iteration if since is None else min(since, iteration)
 
+    def expect(self, peer: int, iteration: int) -> None:
+        """A peer's contributions count from `iteration` on, now that the state has the earlier ones."""
+        self.peers[peer].since, self.peers[peer].received = iteration, iteration - 1
+
     def receive_state_request(self, peer: int, iteration: int) -> None:
         """A joining worker requests state. Raises MalformedMessageError, with nothing changed, if it may not."""
         if peer not in self._may_request or peer in self._requests:

@@ -151,7 +151,8 @@ class Training:
         self._choices.exchange.arrived(update)
         if self.phase is Phase.STOPPED:  # Nothing would take it out again.
             return []
-        if self._members.admits(update):
+        # While this worker joins, all are kept: which of them the state lacks is known with it.
+        if self._members.admits(update) or self.phase is Phase.JOINING:
             self._inbox.append(update)
         return []
 

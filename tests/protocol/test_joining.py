@@ -49,6 +49,30 @@ def test_contributions_that_are_in_the_state_are_not_applied_again():
     at(worker, -RATE * 50 / 3)
 
 
+def test_contributions_that_the_state_lacks_are_applied_though_they_are_of_before_the_first_iteration():
+    """A member may be behind, and its contributions arrive while the state is under way."""
+    worker, actions = joining({"name": "baseline", "synchronization": "bounded_staleness"})
+    assert sent(actions, 2) == [Begins(4)]
+    for iteration in (3, 4):
+        worker.handle(contributed(2, iteration, iteration * 10.0), 3.0)
+    for part in state_of(worker, 4, torch.zeros(P), applied=(-1, -1, 2)):
+        worker.handle(part, 4.0)
+    worker.handle(computed(0.0), 6.0)
+    at(worker, -RATE * (30 + 40) / 3)
+
+
+def test_a_sponsor_that_has_just_joined_claims_no_contributions_that_are_still_to_come():
+    worker, _ = joining({"name": "baseline", "synchronization": "bounded_staleness"})
+    for part in state_of(worker, 4, torch.zeros(P), applied=(-1, -1, 1)):
+        worker.handle(part, 4.0)
+    worker.handle(PeerLost(1), 5.0)
+    worker.handle(PeerFound(1), 5.1)
+    for body in (JOINING, Begins(5), StateRequest(5)):
+        worker.handle(came(1, body), 5.2)
+    first, *_ = [each for each in messages(worker.handle(computed(0.0), 6.0), 1) if isinstance(each.body, State)]
+    assert first.tensors[0].tolist() == [0, 5, 3], "it waits for the contribution 3 of worker 2"
+
+
 def test_without_waiting_a_joining_worker_begins_with_its_sponsors_iteration():
     worker, actions = joining("ako")
     assert sent(actions) == [StateRequest(4)]
