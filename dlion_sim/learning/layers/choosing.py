@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from math import prod, sqrt
 from typing import Literal
 
 import torch
@@ -60,22 +61,41 @@ def usable_kernels(model: nn.Module, device: torch.device, wanted: Kernels, inpu
     """
     if wanted == "torch" or device.type != "cpu":
         return "torch"
-    expected = _outputs(copy.deepcopy(model), inputs)
+    moved = _moved(copy.deepcopy(model))
+    expected = _outputs(copy.deepcopy(moved), inputs)
     try:
-        faster = with_kernels(copy.deepcopy(model), wanted)
-        is_changed = [*map(type, faster.modules())] != [*map(type, model.modules())]
-        is_same = not is_changed or _are_close(_outputs(faster, inputs), expected)
+        faster = with_kernels(moved, wanted)
     except Exception as error:  # any error of a compiler or of an operator of another version
-        reason = next(iter(str(error).splitlines()), "")
         _LOG.warning(
-            "kernels: fast cannot be compiled here (%s: %s), so PyTorch's kernels compute, and take longer",
-            type(error).__name__,
-            reason,
+            "kernels: fast cannot be compiled here (%s), so PyTorch's kernels compute, and take longer", _line(error)
         )
         return "torch"
-    if not is_same:
-        _LOG.warning("kernels: fast does not suit how this model uses its layers, so PyTorch's kernels compute")
-    return "fast" if is_changed and is_same else "torch"
+    if [*map(type, faster.modules())] == [*map(type, model.modules())]:
+        return "torch"
+    try:
+        fault = "" if _are_close(_outputs(faster, inputs), expected) else "its outputs would be others"
+    except Exception as error:  # as of shapes that fit no more
+        fault = _line(error)
+    if fault:
+        _LOG.warning(
+            "kernels: fast does not suit how this model uses its layers (%s), so PyTorch's kernels compute", fault
+        )
+    return "torch" if fault else "fast"
+
+
+def _moved(model: nn.Module) -> nn.Module:
+    """`model` itself, with other parameters nearby: before weights that are initially 0, layers have no effect."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            scale = 0.1 / sqrt(max(1, prod(parameter.shape[1:])))  # of what a layer's inputs add up to
+            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=scale)
+    return model
+
+
+def _line(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
 
 
 def _outputs(model: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
