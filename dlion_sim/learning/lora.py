@@ -44,6 +44,11 @@ class LowRankLinear(nn.Module):
         return frozen + self._scale * added
 
 
+def is_of_adapter(name: str) -> bool:
+    """Whether a variable of that name is one of a `LowRankLinear`, which trains no other."""
+    return name.endswith((".down", ".up"))
+
+
 def adapted(model: nn.Module, rank: int, alpha: float, targets: Collection[str] | None = None) -> nn.Module:
     """`model` itself, frozen except for adapters of its dense layers, initialised by torch's generator.
 

@@ -15,6 +15,7 @@ from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
 from dlion_sim.learning.flat import Layout
+from dlion_sim.learning.lora import is_of_adapter
 from dlion_sim.learning.process import one_core
 
 OptimizerKind = Literal["sgd", "adam", "adamw", "muon"]
@@ -109,7 +110,8 @@ class Muon:
     """Muon (Jordan et al., 2024) for hidden matrices, AdamW for the rest.
 
     The rest are vectors, embeddings (with `embed` in their name) and the output's matrix: that of a module whose name
-    ends with `head`, or else the last one. A convolution's weights are a matrix with a row for each output channel.
+    ends with `head`, or else the last one, unless only adapters are trained (see `lora`): the last one may be any
+    layer's. A convolution's weights are a matrix with a row for each output channel.
     Updates have the root mean square of AdamW's ("match_rms_adamw"), so that both share learning rate and weight decay;
     torch's defaults otherwise.
     """
@@ -125,7 +127,8 @@ class Muon:
             for name, shape, end in zip(layout.names, layout.shapes, ends, strict=True)
             if len(shape) > 1 and "embed" not in name and not _is_of_head(name)
         ]
-        self._matrices = matrices if any(map(_is_of_head, layout.names)) else matrices[:-1]
+        is_last_hidden = any(map(_is_of_head, layout.names)) or all(map(is_of_adapter, layout.names))
+        self._matrices = matrices if is_last_hidden else matrices[:-1]
         """First entry, rows and columns of each."""
         is_other = torch.ones(layout.size, dtype=torch.bool)
         for begin, rows, columns in self._matrices:

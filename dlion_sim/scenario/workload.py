@@ -93,7 +93,7 @@ class Optimizer(Model):
     """The optimizer that applies own and received gradients."""
 
     kind: Literal["sgd", "adam", "adamw", "muon"] = "sgd"
-    """Update rule. muon: for hidden matrices, with adamw for the rest and at parameter servers."""
+    """Update rule. muon: for hidden matrices and those of LoRA, with adamw for the rest and at parameter servers."""
     learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
     """Learning rate."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.learning import Layout, Replica, build, flatten
+from dlion_sim.learning.lora import adapted
 from dlion_sim.learning.optimizer import Muon
 from dlion_sim.learning.replica import look_at
 
@@ -171,6 +172,11 @@ def test_muon_steps_by_hidden_matrices_alone():
         if len(shape) > 1 and name.startswith("blocks.")
     )
     assert sum(rows * columns for _, rows, columns in muon._matrices) == of_layers
+
+
+def test_muon_steps_by_the_adapters_of_all_hidden_matrices():
+    layout = Layout.of(adapted(build("gpt", (8,), 50, seed=0), rank=2, alpha=4.0))
+    assert sum(rows * columns for _, rows, columns in Muon(layout, 0.0)._matrices) == layout.size
 
 
 def test_entries_are_written_on_one_twin_only():
