@@ -1,5 +1,7 @@
 """Decoupled DiLoCo: its outer steps by their definition, DiLoCo as its case of all learners, quorum, grace, losses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerLost, Started
+from dlion_sim.protocol.compose import compose
+from dlion_sim.protocol.events import GradientReady, MessageArrived, PeerFound, PeerLost, Started
 from dlion_sim.protocol.exchange.async_local_sgd import PseudoGradient
 from dlion_sim.protocol.exchange.decoupled_diloco import merged
 from dlion_sim.protocol.exchange.hosted import Answer
+from dlion_sim.protocol.membership_messages import Begins, Hello
 from dlion_sim.protocol.messages import Message
+from dlion_sim.scenario import SystemSpec
 from tests.protocol.churn import World
 from tests.protocol.churn import noise as world_noise
-from tests.protocol.joined import noisy, random_delays, run, team
+from tests.protocol.joined import noisy, random_delays, run, setup, team
 from tests.protocol.test_churn import ends_well
 
 RATE, P = 0.1, 6
@@ -162,6 +167,21 @@ def test_what_a_lost_syncer_did_not_answer_is_dropped():
     assert one.iteration == 1
     report = next(each for each in one.handle(PeerLost(0), 3.0) if hasattr(each, "dropped"))
     assert (report.iteration, report.dropped) == (2, 2 * 32)
+
+
+def test_what_a_former_syncer_answers_is_dropped():
+    """The round that it closes when another one becomes the syncer is not in that one's state."""
+    system = SystemSpec.model_validate(decoupled(period=2, fragments=1, delay=0, quorum=2))
+    one = compose(system).worker(replace(setup(1, 3), absent=frozenset({0})))
+    one.handle(Started(), 0.0)
+    for step in range(2):
+        one.handle(GradientReady(1.0, torch.ones(P), 1.0), step + 1.0)
+    assert one.iteration == 1, "it waits for a quorum"
+    one.handle(PeerFound(0), 3.0)
+    one.handle(MessageArrived(Message(0, Hello(0, 0, 0.0, 0, False))), 3.1)
+    actions = one.handle(MessageArrived(Message(0, Begins(2))), 3.2)
+    report = next(each for each in actions if hasattr(each, "dropped"))
+    assert (report.iteration, report.applied, report.dropped) == (2, 1, 2 * 32)
 
 
 @pytest.mark.parametrize("parameters", [{"period": 5}, {"delay": 100}, {"fragments": 4, "period": 4, "delay": 0}])

@@ -227,6 +227,7 @@ def test_who_is_host_no_more_keeps_no_server(system, body):
     one.handle(MessageArrived(Message(0, Begins(1))), 2.2)
     late = one.handle(MessageArrived(Message(2, body, (torch.ones(P),))), 2.3)
     assert [send.peer for send in late] == [2], "it is answered"
+    assert one.choices.exchange.dropped() == BATCH, "but to no server that stays"
     one.choices.exchange.start.fill_(100.0)
     one.handle(PeerLost(0), 1000.0)
     again = msgspec.structs.replace(body, iteration=500)

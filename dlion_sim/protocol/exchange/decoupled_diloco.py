@@ -222,10 +222,13 @@ class DecoupledDiLoCoExchange(HostedExchange):
         """Nesterov's step of a fragment, and its result to each of these learners."""
         entries = self._fragments[number]
         start, momentum = outer = self._outer or (self.start.clone(), torch.zeros_like(self.start))
-        if self._is_syncer:  # Otherwise a learner did not know that it is another one now.
-            self._outer = outer
         bodies = [each.body for each in publications if isinstance(each.body, PseudoGradient)]
-        weights = [body.batch_size / sum(other.batch_size for other in bodies) for body in bodies]
+        samples = sum(body.batch_size for body in bodies)
+        if self._is_syncer:
+            self._outer = outer
+        else:  # Another one is the syncer now, without this step in its state.
+            self.drop(samples * len(entries) / len(self.start))
+        weights = [body.batch_size / samples for body in bodies]
         moved = [decode(each.tensors, self.parameters.precision, len(entries)) for each in publications]
         change = merged(moved, weights, self._is_plain[entries] if self.parameters.radial else None)
         momentum[entries] = self.parameters.outer_momentum * momentum[entries] + change

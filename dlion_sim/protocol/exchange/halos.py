@@ -119,10 +119,12 @@ class HalosExchange(HostedExchange):
     def take(self, message: Message) -> Sent:
         """A server that this worker does not hold any more answers once, to a sender that did not know that yet."""
         match message.body:
-            case RegionPseudoGradient(iteration):
+            case RegionPseudoGradient(iteration, samples):
                 server = self._global_server or self._server(is_global=True)
                 if self.host(self.there) == self.setup.worker:
                     self._global_server = server
+                else:
+                    self.drop(samples)
                 return self.deliver(message.sender, GlobalAnswer(iteration), server.step(message, self.there))
             case PseudoGradient(iteration, samples):
                 server = self._region_server or self._server(is_global=False)
