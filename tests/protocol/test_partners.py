@@ -152,5 +152,13 @@ def test_a_grid_that_is_too_small_is_refused():
 @pytest.mark.parametrize("name", ["moshpit", "noloco"])
 @pytest.mark.parametrize("synchronization", ["asynchronous", {"kind": "bounded_staleness", "staleness": 5}])
 def test_means_of_groups_need_all_in_step(name, synchronization):
-    with pytest.raises(InputError, match=f"'exchange: {name}' needs all workers to be in step"):
+    with pytest.raises(InputError, match=f"'exchange: {name}' needs all workers to be in step") as refused:
         compose(SystemSpec.model_validate({"name": name, "synchronization": synchronization}))
+    assert refused.value.allowed == "synchronization: synchronous and topology: all_to_all; or another exchange"
+
+
+@pytest.mark.parametrize("exchange", [{"route": "ring"}, {"precision": "fp16"}])
+def test_means_of_all_by_a_ring_or_of_pseudo_gradients_need_all_in_step(exchange):
+    with pytest.raises(InputError, match="needs all workers to be in step") as refused:
+        compose(SystemSpec.model_validate({"name": "diloco", "exchange": exchange, "topology": "ring"}))
+    assert refused.value.allowed.endswith("; or route: all_to_all and precision: fp32")
