@@ -110,7 +110,7 @@ class Executes:
 
 @pytest.mark.parametrize(
     "content",
-    [{"weight": torch.zeros(3)}, [1, 2], 7, {"tokens.weight": 3}, Executes()],
+    [{"weight": torch.zeros(3)}, [1, 2], 7, {"token_embedding_head.weight": 3}, Executes()],
     ids=["others", "a list", "a number", "no tensors", "code"],
 )
 def test_a_file_that_does_not_fit_is_refused_in_one_line(content, tmp_path):
