@@ -145,6 +145,8 @@ class Engine:
         """Workers with iterations left to do, without those that are down for good."""
         self._is_any_done = False
         self._needs_oracle = any(node.worker.choices.exchange.needs_oracle for node in nodes)
+        self._is_report_due = False
+        """Whether true bandwidths are to be reported at the end of the present instant."""
         self._stopped_by: StoppedBy | None = None
         self.abort_reason = ""
         """The reason of an abort."""
@@ -262,8 +264,10 @@ class Engine:
 
     def _on_membership_event(self, index: int, event: Event) -> None:
         self._handle(index, event)
-        if isinstance(event, PeerFound | PeerLost):
-            self._report_capacities()
+        # The loss of a cloud is one of many pairs at once.
+        if isinstance(event, PeerFound | PeerLost) and self._needs_oracle and not self._is_report_due:
+            self._is_report_due = True
+            self._event_queue.late(self._report_capacities)
 
     def _on_process_started(self, index: int) -> None:
         assert self._churn is not None
@@ -304,6 +308,7 @@ class Engine:
 
     def _report_capacities(self) -> None:
         """Hand true bandwidths to workers whose exchange needs them."""
+        self._is_report_due = False
         if not self._needs_oracle:
             return
         pairs = [(each, peer) for each in sorted(self._members) for peer in self._nodes[each].worker.setup.links.peers]

@@ -15,6 +15,8 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.exchange.power_sgd import BROKEN as POWER_SGD
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
+from dlion_sim.simulation.delivery import Transport
+from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.tcp import TCP
 from tests.simulation.checkpointing.test_checkpoint import After, check_same
 from tests.simulation.churning import WAYS, churning, run, times
@@ -307,6 +309,34 @@ def test_a_run_interrupted_during_churn_has_the_same_result(tmp_path, system):
     assert len(parts.manifest["resumed_at"]) >= 2
     check_same(parts, whole)
     pd.testing.assert_frame_equal(parts.membership(), whole.membership(), check_exact=True)
+
+
+def test_true_bandwidths_are_computed_once_for_all_losses_of_an_instant(tmp_path, monkeypatch):
+    """Also in a run that is interrupted between two of them."""
+    computed, late = [], []
+
+    def computing(transport, pairs, compute=Transport.bytes_per_second):
+        computed.append(transport._event_queue.now)
+        return compute(transport, pairs)
+
+    def scheduling(event_queue, call, schedule=EventQueue.late):
+        late.append(call.__name__)
+        schedule(event_queue, call)
+
+    monkeypatch.setattr(Transport, "bytes_per_second", computing)
+    monkeypatch.setattr(EventQueue, "late", scheduling)
+    scenario = churning({"name": "dlion", "exchange": {"bandwidth": "oracle_share"}}, WAYS["cloud"])
+    whole = simulate(scenario, tmp_path / "whole")
+    losses = [time for participant in (2, 3) for time in times(whole, "lost", participant)]
+    assert len(losses) > len(set(losses))
+    assert [computed.count(time) for time in set(losses)] == [1] * len(set(losses))
+    late.clear()
+    simulate(scenario, tmp_path / "parts", interrupted=lambda: late[-1:] == ["_report_capacities"])
+    computed.clear()
+    parts = resume(tmp_path / "parts")
+    assert parts.manifest["resumed_at"] == [losses[0]]
+    assert computed.count(losses[0]) == 1
+    check_same(parts, whole)
 
 
 @pytest.mark.parametrize("system", SOME[:2])
