@@ -100,8 +100,9 @@ def utilization(run: Run) -> pd.DataFrame:
     of its mean capacity that all messages took over the whole run, without headers and acknowledgements. Outages of
     paths count as a capacity of 0.
 
-    Left out are links without a stated capacity, those between the switches of a fabric, and paths with too many
-    outages for the manifest. Empty if capacities are unknown: of a live run, and of one whose scenario cannot be read.
+    Left out are links without a stated capacity, those between the switches of a fabric and, if the manifest lacks the
+    outages of paths as there are too many, all paths that may have some. Empty if capacities are unknown: of a live
+    run, and of one whose scenario cannot be read.
     """
     end = _end(run)
     rates = mean_rates(run)[["sender", "receiver", "rate"]]
@@ -167,8 +168,8 @@ _Path = Callable[[str, str], Schedule | None]
 def _paths(run: Run, scenario: Scenario, until: float) -> _Path:
     """The capacity from a cloud to another one, up to a time (s); None if it is unlimited or unknown."""
     outages = path_outages(run)
-    # A manifest has the outages of all paths or, if there are too many, of none.
-    unknown = frozenset() if outages else _paths_that_may_fail(scenario)
+    # A manifest has the outages of all paths or, if there are too many, no such key.
+    unknown = frozenset() if "paths_down" in run.manifest else _paths_that_may_fail(scenario)
 
     def capacity_of(a: str, b: str) -> Schedule | None:
         capacity, _ = scenario.cluster.wan_path(a, b)

@@ -47,7 +47,7 @@ def manifest_fields(setting: Setting) -> dict[str, Any]:
         **({"owners": owners} if (owners := owners_of(setting.scenario, setting.dataset, setting.shards)) else {}),
         "training_samples": setting.training_samples,
         **({"drift": setting.stream.changes} if setting.stream else {}),
-        **({"paths_down": down} if (down := setting.outages.of_paths) else {}),
+        **({} if (down := setting.outages.of_paths) is None else {"paths_down": down}),
         "metric": setting.dataset.task.metric.fields,
         "own_code": {
             path: {"name": name, "source": own_code.digest(own_code.module_of(name))}

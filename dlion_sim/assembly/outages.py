@@ -22,7 +22,7 @@ from dlion_sim.scenario.system import ServerHost
 _MOST_MERGED = 10_000
 """The number of merged outages after which the last one has no end."""
 _MOST_OF_PATHS = 1000
-"""The most outages of paths in a manifest."""
+"""The most outages in a manifest, of all paths in both directions together."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,14 @@ class Outages:
         return self._links[a, b].bandwidth if (a, b) in self._links else None
 
     @property
-    def of_paths(self) -> list[dict[str, Any]]:
-        """The outages of paths for the manifest; empty if there are too many."""
+    def of_paths(self) -> list[dict[str, Any]] | None:
+        """The outages of all paths for the manifest; None if there are too many."""
         found = [
             {"sender": a, "receiver": b, "begin": each.begin, "end": each.end if math.isfinite(each.end) else None}
             for (a, b), link in self._links.items()
             for each in link.outages
         ]
-        return found if len(found) <= _MOST_OF_PATHS else []
+        return found if len(found) <= _MOST_OF_PATHS else None
 
 
 class OutageSequence:

@@ -118,7 +118,7 @@ class Manifest(TypedDict, total=False):
     drift: list[ChangeFields]
     """Of a stream."""
     paths_down: list[PathDown]
-    """If there are any, and not too many."""
+    """All of them, unless there are too many."""
     training_samples: Count
     partition: list[list[Count]]
     """Number of samples of each class at each worker."""

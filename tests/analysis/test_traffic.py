@@ -133,3 +133,11 @@ def test_paths_whose_outages_the_manifest_does_not_have_are_left_out(run):
     file.write_text(file.read_text() + FAILING)
     assert set(utilization(run)["crossed"]) >= {"path from west to east", "uplink of east/1"}
     assert "path from east to west" not in set(utilization(run)["crossed"])
+
+
+def test_a_path_that_may_fail_but_did_not_has_its_whole_capacity(run):
+    file = run.folder / SCENARIO
+    file.write_text(file.read_text() + FAILING)
+    run.manifest["paths_down"] = []
+    full = utilization(run).set_index("crossed")["full"]
+    assert full["path from east to west"] == pytest.approx(0.8)

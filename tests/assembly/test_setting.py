@@ -81,7 +81,9 @@ def test_the_manifest_has_outages_of_paths():
     down = {"links": {"east>west": {"down": [["1 s", "2 s"]]}}}
     told = manifest_fields(Setting.of(digits(cluster=cluster, availability=down)))
     assert told["paths_down"] == [{"sender": "east", "receiver": "west", "begin": 1.0, "end": 2.0}]
-    assert "paths_down" not in manifest_fields(Setting.of(digits(cluster=cluster)))
+    assert manifest_fields(Setting.of(digits(cluster=cluster)))["paths_down"] == []
+    often = {"links": {"east-west": {"down": [["1 ms", "2 ms"]], "repeat": "5 ms"}}}
+    assert "paths_down" not in manifest_fields(Setting.of(digits(cluster=cluster, availability=often)))
 
 
 def test_the_manifest_has_the_arithmetic():
