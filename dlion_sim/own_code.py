@@ -42,10 +42,17 @@ def source_digest(reference: str, folder: str | None = None) -> str:
     """Of the source that `referenced` would import, which is not imported here; empty where there is none."""
     places = [*(place for place in sys.path if place not in _added), *([folder] if folder else []), str(Path.cwd())]
     parts = module_of(reference).split(".")
+    path: list[str] | None = None
     spec: ModuleSpec | None = None
-    for count, _ in enumerate(parts, start=1):
-        spec = PathFinder.find_spec(".".join(parts[:count]), places)
-        places = list(spec.submodule_search_locations or []) if spec else []
+    for count, part in enumerate(parts, start=1):
+        name = ".".join(parts[:count])
+        found = (
+            # By the last part only, as it looks up the package of a longer name, which is not imported.
+            PathFinder.find_spec(part, places) if finder is PathFinder else finder.find_spec(name, path)
+            for finder in sys.meta_path
+        )
+        spec = next(filter(None, found), None)
+        places = path = list(spec.submodule_search_locations or []) if spec else []
     return _digest(spec.origin if spec and spec.has_location else None)
 
 

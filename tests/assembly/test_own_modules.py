@@ -2,11 +2,13 @@
 
 import shutil
 import sys
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 import pytest
 import yaml
 
+from dlion_sim import own_code
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
@@ -89,7 +91,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 def forget():
     """As in another process."""
-    for module in ("yonder", "colorsys"):
+    for module in ("yonder", "colorsys", "further", "further.still", "further.still.beyond"):
         sys.modules.pop(module, None)
 
 
@@ -181,3 +183,33 @@ def test_modules_of_two_scenarios_with_one_name_are_not_confused(elsewhere, tmp_
 
 def test_a_scenario_without_code_of_ones_own_names_no_folder():
     assert "modules" not in to_data(from_data(to_data(digits())))
+
+
+class Hook:
+    """Finds a module as the import hook of a package that is installed in place."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def find_spec(self, name, path=None, target=None):
+        return spec_from_file_location(name, self.file) if name == "yonder" and path is None else None
+
+
+def test_the_digest_of_what_an_import_hook_finds_changes_with_it(elsewhere, monkeypatch):
+    file = elsewhere / "yonder.py"
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Hook(file)])
+    digest = own_code.source_digest("yonder:net")
+    own_code.referenced("yonder:net", "workload.model")
+    assert digest == own_code.digest("yonder")
+    file.write_text(f"{OWN}# edited")
+    assert own_code.source_digest("yonder:net") not in (digest, "")
+
+
+def test_the_digest_of_a_module_below_folders_without_packages_is_taken_without_an_import(elsewhere):
+    file = elsewhere / "further" / "still" / "beyond.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("net = None")
+    digest = own_code.source_digest("further.still.beyond:net", str(elsewhere))
+    assert "further" not in sys.modules
+    own_code.referenced("further.still.beyond:net", "workload.model", str(elsewhere))
+    assert digest == own_code.digest("further.still.beyond")
