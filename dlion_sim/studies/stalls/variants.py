@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from dlion_sim.analysis.stalls.differencing import STEPS, WITH_CHURN
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, UNLIMITED, Scenario, Schedule, from_data, to_data
 from dlion_sim.studies.stalls.faster import with_faster
+from dlion_sim.sweep.identity import digest_of
 
 Data = dict[str, Any]
 _MOST = BANDWIDTH.format(BANDWIDTH.most)
@@ -43,29 +41,22 @@ def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[
             problem = "has outages without end, but stall analysis ends runs by iterations"
             raise InputError(problem, path=f"availability.links.{link}", allowed="outages that do not repeat")
     names: dict[str, str] = {}
-    found: dict[bytes, Variant] = {}
+    found: dict[str, Variant] = {}
     for name, data in _changed(scenario, iterations):
-        key = _key(data)
-        if key not in found:
+        changed = from_data(data)
+        digest = digest_of(changed)
+        if digest not in found:
             called = scenario.name if not found else f"{scenario.name}-{name}"
-            found[key] = Variant(name, from_data({**data, "name": called}), _digest(key))
-        names[name] = found[key].name
+            found[digest] = Variant(name, changed.model_copy(update={"name": called}), digest)
+        names[name] = found[digest].name
     return names, [*found.values()]
 
 
 def faster_variant(scenario: Scenario, iterations: int, name: str) -> Variant:
     """The scenario with a link or machine, as named by `longest_waits`, twice as fast."""
-    data = with_faster(_shortened(to_data(scenario), iterations), name)
+    changed = from_data(with_faster(_shortened(to_data(scenario), iterations), name))
     folder = f"faster-{name.replace(' ', '-').replace('/', '-')}"
-    return Variant(folder, from_data({**data, "name": f"{scenario.name}-{folder}"}), _digest(_key(data)))
-
-
-def _key(data: Data) -> bytes:
-    return msgspec.json.encode(data, order="sorted")
-
-
-def _digest(key: bytes) -> str:
-    return hashlib.sha256(key).hexdigest()[:32]
+    return Variant(folder, changed.model_copy(update={"name": f"{scenario.name}-{folder}"}), digest_of(changed))
 
 
 def _changed(scenario: Scenario, iterations: int) -> Iterator[tuple[str, Data]]:

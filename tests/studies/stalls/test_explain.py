@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from dlion_sim.results import Run
 from dlion_sim.scenario import to_data
 from dlion_sim.simulation import simulate
 from dlion_sim.studies.stalls import DOCUMENT, explain, variants
+from dlion_sim.studies.stalls.variants import faster_variant
 from tests.simulation.checkpointing.test_checkpoint import GIVEN, After
 from tests.simulation.scenarios import digits
 
@@ -196,6 +198,20 @@ def test_runs_of_another_scenario_are_replaced_only_by_force(tmp_path):
     assert before == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
     explained(tmp_path, "system=baseline", ALIKE, "seed=2", force=True, interrupted=After(20))
     assert Run.open(tmp_path / "R4").manifest["seed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "setting"), [("stalled.py", "workload.model=stalled:net"), ("base.pt", "workload.lora.base=base.pt")]
+)
+def test_variants_of_files_with_another_content_are_others(tmp_path, monkeypatch, file, setting):
+    monkeypatch.chdir(tmp_path)
+    digests = []
+    for content in ("1", "2"):
+        Path(file).write_text(content)
+        given = digits(setting)
+        planned = [*variants(given, 12)[1], faster_variant(given, 12, "path from east to west")]
+        digests += [each.digest for each in planned]
+    assert len({*digests}) == len(digests)
 
 
 def test_a_file_as_folder_is_refused(tmp_path):
