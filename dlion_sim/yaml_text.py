@@ -6,7 +6,6 @@ PyYAML reads YAML 1.1, in which `1e-3` is text, `off` is false, `1:30` is ninety
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -45,7 +44,7 @@ class _Reader(yaml.SafeLoader):
     }
 
     def get_single_node(self) -> yaml.Node | None:
-        """The document, whose every value its tag and its aliases allow."""
+        """The document, whose every value its tag and its aliases allow, and whose keys are given once."""
         document: yaml.Node | None = super().get_single_node()
         if document is not None:
             sizes: dict[yaml.Node, int | None] = {}
@@ -62,16 +61,6 @@ class _Reader(yaml.SafeLoader):
             problem = f"a number of {len(written)} digits is too long"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: dict[tuple[str, str], int] = {}
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if isinstance(key, yaml.ScalarNode):
-                line = seen.setdefault((key.tag, key.value), key.start_mark.line + 1)
-                if line != key.start_mark.line + 1:
-                    problem = f"the key '{key.value}' is given twice, first in line {line}"
-                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-        return super().construct_mapping(node, deep)
-
 
 class _Writer(yaml.SafeDumper):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
@@ -86,6 +75,7 @@ def _size(node: yaml.Node, sizes: dict[yaml.Node, int | None]) -> int:
     sizes[node] = None
     inner: list[yaml.Node] = []
     if isinstance(node, yaml.MappingNode):
+        _check_keys(node)
         inner = [*chain.from_iterable(node.value)]
     elif isinstance(node, yaml.SequenceNode):
         inner = node.value
@@ -94,6 +84,17 @@ def _size(node: yaml.Node, sizes: dict[yaml.Node, int | None]) -> int:
         raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
     sizes[node] = size = 1 + sum(_size(each, sizes) for each in inner)
     return size
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    """Refuse a key that is given twice, where `<<` has not yet added keys, which others may replace."""
+    lines: dict[tuple[str, str], int] = {}
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode):
+            if line := lines.get((key.tag, key.value)):
+                problem = f"the key '{key.value}' is given twice, first in line {line}"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            lines[key.tag, key.value] = key.start_mark.line + 1
 
 
 _Reader.add_constructor("tag:yaml.org,2002:int", _Reader.construct_int)

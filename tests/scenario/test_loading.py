@@ -7,6 +7,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import ChoiceSpec, Dirichlet, Scenario, SystemSpec, dump, find, from_data, load, shipped
+from dlion_sim.yaml_text import read_yaml
 
 
 def test_the_example(file: Path) -> None:
@@ -56,6 +57,11 @@ def test_yaml_reads_numbers_and_names_as_they_look(file: Path) -> None:
     scenario = load(file, ["system.exchange={kind: off, rate: 1e-3, share: .5, on: true, until: 2024-01-01}"])
     parameters = {"rate": 0.001, "share": 0.5, "on": True, "until": "2024-01-01"}
     assert scenario.system.exchange == ChoiceSpec(kind="off", parameters=parameters)
+
+
+def test_a_mapping_that_replaces_a_merged_key_may_be_merged_itself() -> None:
+    text = "a: &a\n  x: 0\ntop:\n  b: &b\n    <<: *a\n    x: 1\nc:\n  <<: *b\n"
+    assert read_yaml(text) == {"a": {"x": 0}, "top": {"b": {"x": 1}}, "c": {"x": 1}}
 
 
 def test_overrides_reach_everywhere(file: Path) -> None:
