@@ -102,29 +102,40 @@ def compose(spec: SystemSpec, modules: str | None = None) -> System:
     }
     topology = spec.topology or composition.topology
     _check_together(choices, topology)
-    plain = {category: _resolve(category, default, None, modules) for category, default in composition.choices.items()}
+    plain = {category: _plain(category, default, modules) for category, default in composition.choices.items()}
     return System(spec.name, choices, topology, dict(_replaced(composition.topology, plain, choices, topology)))
+
+
+_Settings = tuple[str, Model | None]
+"""A kind and its settings; None if it has some without a default, which a scenario is to give."""
+
+
+def _plain(category: str, default: Mapping[str, Any], modules: str | None) -> _Settings:
+    try:
+        return default["kind"], _resolve(category, default, None, modules).parameters
+    except InputError:
+        return default["kind"], None
 
 
 def _replaced(
     plain_topology: AnyTopology,
-    plain: Mapping[str, ResolvedChoice],
+    plain: Mapping[str, _Settings],
     choices: Mapping[str, ResolvedChoice],
     topology: AnyTopology,
 ) -> Iterator[tuple[str, str]]:
     for category, choice in choices.items():
-        own = plain[category]
-        yield from _differing(category, (own.kind, own.parameters), (choice.kind, choice.parameters))
+        yield from _differing(category, plain[category], (choice.kind, choice.parameters))
     yield from _differing("topology", (plain_topology.kind, plain_topology), (topology.kind, topology))
 
 
-def _differing(path: str, plain: tuple[str, Model], chosen: tuple[str, Model]) -> Iterator[tuple[str, str]]:
+def _differing(path: str, plain: _Settings, chosen: tuple[str, Model]) -> Iterator[tuple[str, str]]:
     """Differences of a kind and its settings from the plain ones, by path."""
     (plain_kind, plain_settings), (kind, settings) = plain, chosen
-    if kind == plain_kind:
+    if kind != plain_kind:
+        yield path, kind
+    if kind == plain_kind and plain_settings is not None:
         differing = [key for key, value in settings if value != getattr(plain_settings, key)]
     else:
-        yield path, kind
         differing = [*settings.model_dump(exclude_defaults=True)]
     stated = settings.model_dump(mode="json", exclude_none=True)
     for key in differing:

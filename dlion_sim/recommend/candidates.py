@@ -139,13 +139,15 @@ def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[C
 
     Raises InputError for an unreadable catalog, for unknown instances and systems, and if there is no candidate.
     """
+    own = base.data["system"]
+    own = {"name": own} if isinstance(own, str) else own
     for name in choices.systems:
+        if name == own["name"]:
+            continue  # With the scenario's parameters, without which it may be incomplete.
         try:
             check_system(name, scenario.modules or str(base.file.parent.absolute()))
         except InputError as error:
             raise InputError(error.problem, file="`systems`", allowed=error.allowed) from None
-    own = base.data["system"]
-    own = {"name": own} if isinstance(own, str) else own
     if choices.catalog is None:
         single = len(scenario.cluster.workers) == 1
         return [*_on_own_machines(scenario, [_ALONE] if single else [*variants(own, choices.systems)])], []

@@ -1,8 +1,11 @@
 """The differences of a system from the composition of its name."""
 
+import sys
+
 import pytest
 
 from dlion_sim.assembly import Setting, manifest_fields
+from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.scenario import SystemSpec, dump, from_data
@@ -52,6 +55,37 @@ def test_a_named_system_with_all_its_defaults_has_nothing_replaced(name):
 )
 def test_differences_from_the_composition_are_listed(system, found):
     assert replaced(system) == found
+
+
+NEEDING = """
+from dlion_sim.protocol.baseline import FullExchange
+from dlion_sim.protocol.choices import ChoiceParameters
+from dlion_sim.protocol.systems import Composition
+
+class Needing(FullExchange):
+    class Parameters(ChoiceParameters):
+        needed: int
+        other: int = 1
+
+SYSTEM = Composition("a test", exchange={"kind": "needing:Needing"})
+"""
+
+
+@pytest.fixture
+def needing(tmp_path, monkeypatch):
+    """A module of a system whose exchange needs a parameter of the scenario, in the current folder."""
+    (tmp_path / "needing.py").write_text(NEEDING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    yield
+    sys.modules.pop("needing", None)
+
+
+def test_a_composition_may_need_parameters_of_the_scenario(needing):
+    assert replaced({"name": "needing:SYSTEM", "exchange": {"needed": 3}}) == {"exchange.needed": "3"}
+    assert replaced({"name": "needing:SYSTEM", "exchange": "full"}) == {"exchange": "full"}
+    with pytest.raises(InputError, match=r"system\.exchange\.needed: is required"):
+        replaced("needing:SYSTEM")
 
 
 def test_a_long_value_is_cut_off():

@@ -1,6 +1,7 @@
 """Candidates, and refused machines."""
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,6 +97,17 @@ def test_the_scenarios_own_system_keeps_its_parameters():
     plain = [each.spec for each in variants({"name": "dlion", "batching": "fixed"}, ["dlion"])]
     assert [each["exchange"] for each in plain] == [{"n_min": 0.85}, {"n_min": 10}]
     assert all(each["batching"] == "fixed" for each in plain)
+
+
+def test_the_scenarios_own_system_may_be_incomplete_without_its_parameters(tmp_path, monkeypatch):
+    imported = "from dlion_sim.protocol.systems import Composition"
+    code = f"{imported}\nSYSTEM = Composition('a test', exchange={{'kind': 'parameter_server'}})"
+    (tmp_path / "served.py").write_text(code)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    own = {"name": "served:SYSTEM", "topology": {"kind": "parameter_server", "hosts": [0]}}
+    study = study_of(tmp_path, GOAL, counts=(2,), systems=("served:SYSTEM", "ring_allreduce"), system=own)
+    sys.modules.pop("served")
+    assert {each.labels["system"] for each in study.candidates} == {"served:SYSTEM", "ring_allreduce"}
 
 
 def test_the_page_has_the_key_parameters():
