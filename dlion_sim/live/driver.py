@@ -91,7 +91,10 @@ class Driver:
         """Those that it waits for at the start."""
         workers = [peer for peer in peers if peer < setting.workers]
         serves = isinstance(member.participant, ParameterServer)
-        self._states = PeerStates(rank, setting.participants, workers, absent=absent, serves=serves)
+        out_of_sight = {*range(setting.participants)}.difference(peers) if self._is_open else ()
+        self._states = PeerStates(
+            rank, setting.participants, workers, absent=absent, out_of_sight=out_of_sight, serves=serves
+        )
         self._settled = asyncio.Event()
         self._observer = Observer(
             rank,
@@ -251,7 +254,7 @@ class Driver:
                 self._finish("completed", LEFT)
             case Abort():
                 lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self._states.missing.items())
-                self._finish("failed", f"{decision.reason}; lost: {lost}")
+                self._finish("failed", f"{decision.reason}; lost: {lost}" if lost else decision.reason)
             case _:
                 assert_never(decision)
 
@@ -352,9 +355,12 @@ class Driver:
         if isinstance(event, PeerFound):
             self._states.found(event.peer)
             self._record(event.peer, "found", self._rank)
+        else:
+            self._states.left(event.peer)
         self._participation.tell(event)
         if self._states.is_done(self._rank):
             self._links.tell(Kind.DONE)
+        self._settle()
 
     def _record(self, participant: int, what: MembershipEvent, peer: int | None = None) -> None:
         """Record a change of membership; incarnations are completed when parts are gathered."""

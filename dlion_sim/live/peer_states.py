@@ -8,11 +8,19 @@ from collections.abc import Collection
 class PeerStates:
     """The states that node `rank` knows. At its end it waits for the `workers` among its peers.
 
-    Participants that are `absent` at the start count as lost until they are found.
+    Participants that are `absent` at the start count as lost until they are found. Nobody tells of the return of those
+    `out_of_sight`.
     """
 
     def __init__(
-        self, rank: int, participants: int, workers: Collection[int], *, absent: Collection[int] = (), serves: bool
+        self,
+        rank: int,
+        participants: int,
+        workers: Collection[int],
+        *,
+        absent: Collection[int] = (),
+        out_of_sight: Collection[int] = (),
+        serves: bool,
     ) -> None:
         self._rank = rank
         self._participants = participants
@@ -22,13 +30,15 @@ class PeerStates:
         self._done = {rank} if serves else set()
         self._lost = set(absent)
         self._returned: set[int] = set()
+        self._out_of_sight = out_of_sight
         self.gone: dict[int, str] = {}
         """Why participants of the run were lost, in the order in which the node learned of it."""
 
     @property
     def missing(self) -> dict[int, str]:
-        """Of those that are `gone`, all but those found again."""
-        return {rank: reason for rank, reason in self.gone.items() if rank not in self._returned}
+        """Of those that are `gone`, all but those found again, or perhaps back out of sight."""
+        back = self._returned.union(self._out_of_sight)
+        return {rank: reason for rank, reason in self.gone.items() if rank not in back}
 
     @property
     def unready(self) -> list[int]:
@@ -42,7 +52,7 @@ class PeerStates:
 
     @property
     def away(self) -> Collection[int]:
-        """The workers that were lost, or have left, and were not found again."""
+        """The workers that were lost, have left or were not reached, and were not found since."""
         return [peer for peer in self._workers if peer in self._lost]
 
     def ready(self, rank: int) -> bool:
@@ -58,14 +68,16 @@ class PeerStates:
 
     def lost(self, peer: int, reason: str) -> bool:
         """The connections with a peer have ended before it was done; whether that is news."""
-        news = peer not in self._lost
+        news = peer not in self._lost and peer not in self.missing
+        if news:
+            self.gone.pop(peer, None)  # It is the last one now.
         self._lost.add(peer)
         self._returned.discard(peer)
         self.gone[peer] = reason
         return news
 
     def left(self, peer: int) -> None:
-        """The connections with a peer have ended after it was done."""
+        """The connections with a peer have ended after it was done, or there never were any."""
         self._lost.add(peer)
 
     def found(self, peer: int) -> None:

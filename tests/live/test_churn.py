@@ -167,6 +167,62 @@ def test_joining_a_run_without_nodes_fails_with_a_reason(tmp_path):
     assert said.endswith("was not reached: Connection refused")
 
 
+def test_a_node_that_joins_does_not_wait_for_who_was_lost_for_good_before(tmp_path):
+    workers = {"a/1": {"down": [["1 ms", None]]}, "a/2": {"down": [["1 ms", "600 s"]]}}
+    scenario = brief("iterations=150", system="baseline", duration=None, availability={"workers": workers})
+
+    async def two_are_lost(together):
+        together.kill(1)
+        together.kill(2)
+        await together.until(lambda: together.members[0].participant.iteration >= 10)
+        await together.start_again(2)
+        await together.until(lambda: together.tasks[0].done() and together.tasks[2].done())
+
+    outcomes = Together(scenario, tmp_path).run(two_are_lost)
+    assert {(outcomes[rank].ending.status, outcomes[rank].ending.stopped_by) for rank in (0, 2)} == {
+        ("completed", "iterations")
+    }
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Nodes that give up joining once they and others have refused each other."""
+
+    async def in_vain(rendezvous):
+        await until(lambda: rendezvous.refused and any(pair.is_refused for pair in rendezvous._pairs.values()))
+        raise TimeoutError
+
+    monkeypatch.setattr(Rendezvous, "beginning", in_vain)
+
+
+def test_who_joins_with_another_secret_is_told_so_and_not_that_the_run_is_over(tmp_path, monkeypatch, impatient):
+    together = Together(brief(system="baseline"), tmp_path)
+
+    async def joins_with_another_secret(together):
+        together.kill(2)
+        monkeypatch.setattr("tests.live.together.identity_of", lambda rank: identity_of(rank, b"another secret.."))
+        await together.start_again(2)
+        await together.until(together.tasks[2].done)
+        for rank in (0, 1):
+            together.drivers[rank].interrupt()
+
+    outcome = together.run(joins_with_another_secret)[2]
+    assert type(outcome) is InputError
+    assert "does it have the same secret or CA, scenario, version and code?" in str(outcome)
+
+
+def test_where_all_nodes_were_lost_and_are_to_join_the_run_is_over(tmp_path, impatient):
+    together = Together(brief(system="baseline"), tmp_path)
+    together.absent = {0, 1, 2}
+
+    async def two_join(together):
+        for rank in (0, 1):
+            await together.start_again(rank)
+
+    outcomes = together.run(two_join)
+    assert [type(outcome) for outcome in outcomes] == [NobodyReachedError, NobodyReachedError, type(None)]
+
+
 @pytest.mark.parametrize("system", ["ring_allreduce", {"name": "baseline"}], ids=["ring", "abort"])
 def test_a_run_that_needs_all_workers_fails_with_a_reason(tmp_path, system):
     together = Together(brief(system=system, availability={"on_loss": "abort"}), tmp_path)
