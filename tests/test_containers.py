@@ -16,6 +16,7 @@ from dlion_sim.assembly import Setting
 from dlion_sim.cli.main import app
 from dlion_sim.live import gather
 from dlion_sim.live.private_file import write_secret
+from dlion_sim.results import RunWriter
 from dlion_sim.scenario import load
 from dlion_sim.simulation import simulate
 from emulation.host import hosts
@@ -107,16 +108,17 @@ def test_pods_are_the_peers():
 
 
 def test_a_pod_joins_only_if_its_node_had_begun(tmp_path):
-    (choice,) = re.findall(r"\$\(find .*\)", NODE["args"][0])
+    (choice,) = re.findall(r"\$\(grep .*\)", NODE["args"][0])
 
     def chosen():
         return subprocess.check_output(["sh", "-ec", f"rank=1; echo {choice}"], cwd=tmp_path, text=True).strip()
 
-    for part in ("rank-1", "rank-1.1"):
-        (tmp_path / "parts" / part / "links.parts").mkdir(parents=True)
-    (tmp_path / "parts" / "rank-1.1" / "links.parts" / "00001.parquet").touch()
     assert chosen() == ""
-    (tmp_path / "parts" / "rank-1" / "links.parts" / "00001.parquet").touch()
+    for part, begun in [("rank-1.1", True), ("rank-1", False)]:
+        about = {"rank": 1, "begun": begun}
+        writer = RunWriter.create(tmp_path / "parts" / part, scenario_yaml="", manifest=about)
+        assert chosen() == ""
+    writer.note(begun=True)
     assert chosen() == "--join"
 
 

@@ -314,7 +314,8 @@ class Driver:
         if self._began is not None or began is None or self._end.done():
             return
         self._began = began
-        self._config.begun()
+        now = self.now
+        self._config.begun()  # It may write to the disk, which delays nothing that begins now.
         if self._duration is not None:
             left = self._duration - self.now
             asyncio.get_running_loop().call_later(max(0.0, left), self._finish, "completed", "duration")
@@ -323,7 +324,7 @@ class Driver:
             self.spawn(self._flush_regularly())
         if self._config.joins:
             self._record(self._rank, "up")
-        self._participation.tell(Started(joining=self._config.joins))
+        self._participation.tell(Started(joining=self._config.joins), now)
         for event in self._early:
             self._notice(event)
 

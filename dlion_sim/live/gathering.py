@@ -44,7 +44,7 @@ _ORDERS: Mapping[Table[Any], Callable[[Any], Any]] = {
 }
 """The tables that are combined row by row, and the keys by which rows are sorted."""
 _OF_A_NODE = (
-    *("rank", "incarnation", "hostname", "platform", "cpu_count", "versions", "device", "device_name"),
+    *("rank", "incarnation", "begun", "hostname", "platform", "cpu_count", "versions", "device", "device_name"),
     *("arithmetic", "kernels"),
     *("late", "lost", "refused_connections", "datagrams"),
 )

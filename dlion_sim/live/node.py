@@ -9,8 +9,9 @@ import shutil
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
+from pathlib import Path
 
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.assembly.setting import CPU
@@ -32,7 +33,7 @@ from dlion_sim.live.node_config import LEFT, NodeConfig
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
 from dlion_sim.live.snapshots import Snapshots
-from dlion_sim.results import Ending, Run, RunWriter
+from dlion_sim.results import Ending, Run, RunWriter, run_folder
 from dlion_sim.scenario import Dlcp, Packets, Scenario, dump
 
 _LOG = logging.getLogger(__name__)
@@ -56,32 +57,35 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run | None:
             incarnation = _incarnation(config)
             made = Member.of(setting, config.rank, paced=config.paced, incarnation=incarnation, joins=config.joins)
             member = stack.enter_context(closing(made))
-            about = {"paced": config.paced, "rank": config.rank, "incarnation": incarnation}
+            about = {"paced": config.paced, "rank": config.rank, "incarnation": incarnation, "begun": False}
             manifest, scenario_yaml = {**manifest_of(setting), **about}, dump(setting.scenario)
             stack.enter_context(frozen_objects())
             began = config.told() if config.told else None
             listener = stack.enter_context(config.listener())
             folder = part_folder(config.output, config.rank, incarnation)
             writer = RunWriter.create(
-                folder,
-                scenario_yaml=scenario_yaml,
-                manifest=manifest,
-                force=not any(folder.rglob("*.parquet")),  # A node that was killed before the begin has written none.
+                folder, scenario_yaml=scenario_yaml, manifest=manifest, force=_never_began(folder)
             )
             recorder = Recorder(writer, [config.rank], each_transfer=scenario.records_transfers)
             # Step 2: take part.
+
+            def begun() -> None:
+                config.begun()
+                writer.note(begun=True)
+
+            def watched(driver: Driver) -> None:
+                leave = driver.leave if scenario.availability else None
+                watch(driver.interrupt, interrupts, attached=config.attached, leave=leave)
+
+            taking_part = take_part(
+                setting, replace(config, begun=begun), listener, member, recorder, watched, began=began
+            )
             try:
-
-                def watched(driver: Driver) -> None:
-                    leave = driver.leave if scenario.availability else None
-                    watch(driver.interrupt, interrupts, attached=config.attached, leave=leave)
-
-                outcome = event_loop.run(take_part(setting, config, listener, member, recorder, watched, began=began))
-            except InputError:
-                shutil.rmtree(folder)  # It has never begun.
-                raise
+                outcome = event_loop.run(taking_part)
+            finally:
+                if not writer.manifest["begun"]:
+                    shutil.rmtree(folder)
             if outcome is None:
-                shutil.rmtree(folder)
                 return None
         # Step 3: evaluate, and sum up; a node that has left does so while the others continue.
         if outcome.ending.stopped_by == LEFT:
@@ -189,6 +193,11 @@ def _incarnation(config: NodeConfig) -> int:
     return next(
         number for number in count() if not (config.joins and part_folder(config.output, config.rank, number).exists())
     )
+
+
+def _never_began(part: Path) -> bool:
+    """Whether a node that was killed before the begin of its run has left this part."""
+    return run_folder.holds_run(part) and Run.open(part).manifest.get("begun") is False
 
 
 def _evaluate(setting: Setting, rank: int, last: Replica, outcome: Outcome, recorder: Recorder) -> None:

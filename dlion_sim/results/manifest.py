@@ -84,7 +84,8 @@ class NodeFields(TypedDict, total=False):
     """A node of a live run."""
 
     rank: Count
-    incarnation: Count | None
+    incarnation: Incarnation | None
+    begun: bool | None
     status: str
     stopped_by: str | None
     late: Lateness | None
@@ -141,6 +142,8 @@ class Manifest(TypedDict, total=False):
     """The participant, of a node's part of a live run."""
     incarnation: Count
     """Its, in such a part."""
+    begun: bool
+    """Whether the run had begun for it."""
     paced: bool
     late: Lateness | None
     nodes: list[NodeFields]

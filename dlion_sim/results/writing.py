@@ -111,6 +111,11 @@ class RunWriter:
         """Add a row to the table of its class."""
         self._tables[type(row)].append(row)
 
+    def note(self, **facts: Any) -> None:
+        """Add facts to the manifest, on the disk, too. Raises OSError."""
+        self.manifest = {**self.manifest, **facts}
+        write(self.folder / run_folder.MANIFEST, json_bytes({**self.manifest, "status": "running"}))
+
     def flush(self) -> None:
         """Write every row so far to the disk."""
         for table in self._tables.values():

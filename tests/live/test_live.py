@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -447,7 +448,7 @@ def test_whoever_was_there_may_find_the_run_over(folder, dlion, capsys, has_part
 
 def test_a_node_that_never_begins_leaves_no_part_and_may_start_again(folder, monkeypatch):
     two, sockets = scenario("iterations=10", cluster=TWO, availability={}), listeners(2)
-    RunWriter.create(folder / "rank-0", scenario_yaml="", manifest={"rank": 0}).close()  # killed before the begin
+    RunWriter.create(folder / "rank-0", scenario_yaml="", manifest={"rank": 0, "begun": False}).close()  # killed then
 
     def interrupted(end, interrupts, **_):
         asyncio.get_running_loop().call_later(0.1, end)
@@ -457,6 +458,25 @@ def test_a_node_that_never_begins_leaves_no_part_and_may_start_again(folder, mon
     with other:
         assert node.run_node(two, NodeConfig(0, addresses, identity_of(0), folder, listen=listener)) is None
     assert not (folder / "rank-0").exists()
+
+
+def test_a_node_that_has_begun_keeps_its_part_even_without_rows(folder):
+    (listener,), addresses = listeners(1)
+    alone = scenario("iterations=3", system="baseline", cluster={"clouds": [{"name": "a", "workers": [{}]}]})
+
+    def fails():
+        raise InputError("it cannot go on")
+
+    def begun():
+        asyncio.get_running_loop().call_soon(fails)
+
+    config = NodeConfig(0, addresses, identity_of(0), folder, listen=listener, begun=begun)
+    with pytest.raises(InputError, match="it cannot go on"):
+        node.run_node(alone, config)
+    assert Run.open(folder / "rank-0").manifest["begun"]
+    assert not any(folder.rglob("*.parquet"))
+    with pytest.raises(InputError, match="already holds a run"):
+        node.run_node(alone, replace(config, listen=None))
 
 
 def test_joining_needs_a_scenario_with_availability(dlion, capsys):
