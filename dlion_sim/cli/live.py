@@ -137,6 +137,7 @@ def node(
         status_line,
     )
     from dlion_sim.own_code import own_errors_told
+    from dlion_sim.results.run_folder import holds_run
     from dlion_sim.scenario import find, load
 
     say = _speaker(attached=attached, quiet=quiet)
@@ -163,7 +164,8 @@ def node(
         with own_errors_told(loaded.references):
             done = run_node(loaded, config)
     except InputError as error:
-        if isinstance(error, NobodyReachedError) and incarnation is None and part_folder(output, rank).exists():
+        has_part = incarnation is None and holds_run(part_folder(output, rank))
+        if isinstance(error, NobodyReachedError) and has_part:
             say(status_line(rank, f"over for this node, whose earlier part stays: {error}"))
             return
         raise error.within(file) from None

@@ -52,7 +52,7 @@ _FLUSH_SECONDS, _LAST_FLUSH_SECONDS = 0.5, 0.03
 
 
 class NobodyReachedError(InputError):
-    """A node that joins has reached no node of the run."""
+    """A node that joins has reached no node of the run, and none has refused it."""
 
 
 class Driver:
@@ -284,7 +284,8 @@ class Driver:
                 self._note_ready(self._rank)
                 await self._everyone_ready.wait()
         except TimeoutError:
-            kind = NobodyReachedError if self._config.joins and not self._rendezvous.untried else InputError
+            tried = self._config.joins and not self._rendezvous.untried
+            kind = NobodyReachedError if tried and not self._rendezvous.is_refused else InputError
             raise kind(f"could not start within {self._config.timeouts.start:g} s: {self._missing}") from None
         self._begin()
 

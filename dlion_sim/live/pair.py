@@ -53,6 +53,10 @@ class Pair:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there may be channels to connect."""
     trouble: str = "no answer"
+    is_refused: bool = False
+    """Whether the peer has answered this node once without letting it in."""
+    seeks: bool = False
+    """Whether it looks for the run itself, so that it lets nobody in."""
 
     @property
     def unreached(self) -> Sequence[Channel]:

@@ -117,6 +117,11 @@ class Rendezvous:
         """The peers of which the host does not know yet whether they are there."""
         return [peer for peer, pair in self._pairs.items() if not pair.is_tried]
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a peer has refused this node, other than one that looks for the run itself."""
+        return any(pair.is_refused and not pair.seeks for pair in self._pairs.values())
+
     async def all_tried(self) -> None:
         """Wait until the host knows of each peer whether it is there."""
         while self.untried:
@@ -202,6 +207,7 @@ class Rendezvous:
                     self._addresses[pair.peer], self._credentials, ends, self._standing(pair), within=pair.patience
                 )
         except PeerError as error:
+            pair.is_refused = True
             pair.trouble = f"it {error}; does it have the same secret or CA, scenario, version and code?"
             return False
         except OSError as error:
@@ -231,6 +237,7 @@ class Rendezvous:
 
     def _hear(self, pair: Pair, theirs: Standing) -> None:
         """Accept a peer's standing. Raises PeerError for an invalid one."""
+        pair.seeks = theirs.joins and theirs.clock is None
         if pair.hear(theirs, self._clock):
             self._begin_anew(pair)
 

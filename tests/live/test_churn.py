@@ -6,9 +6,12 @@ import torch
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.errors import InputError
 from dlion_sim.live.churn import _of
+from dlion_sim.live.driver import NobodyReachedError
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.simulation import simulate
+from tests.live.mesh import identity_of, until
 from tests.live.together import Together
 from tests.simulation.scenarios import digits
 

@@ -21,6 +21,7 @@ from dlion_sim.live.gathering import gather, part_folder
 from dlion_sim.live.node_config import NodeConfig, Timeouts
 from dlion_sim.live.nodes import Nodes, on_loopback
 from dlion_sim.live.private_file import write_secret
+from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.run_nodes import RunNodes
 from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import dump
@@ -432,17 +433,23 @@ def test_a_node_that_was_killed_is_started_again_by_hand(folder, dlion):
     assert Run.open(folder / "run").summary["stopped_by"] == "interrupt"
 
 
-@pytest.mark.parametrize("has_part", [False, True])
-def test_whoever_was_there_may_find_the_run_over(folder, dlion, capsys, has_part):
+@pytest.mark.parametrize("earlier", ["part", "folder", None])
+def test_whoever_was_there_may_find_the_run_over(folder, dlion, capsys, monkeypatch, earlier):
+    async def in_vain(rendezvous):
+        raise TimeoutError  # Once all were tried, however long that takes.
+
+    monkeypatch.setattr(Rendezvous, "beginning", in_vain)
     Path("small.yaml").write_text(dump(scenario("iterations=10", cluster=TWO, availability={})))
     write_secret(folder / "secret")
-    if has_part:
+    if earlier == "part":
+        RunWriter.create(folder / "parts" / "rank-0", scenario_yaml="", manifest={"rank": 0, "begun": True}).close()
+    elif earlier:
         (folder / "parts" / "rank-0").mkdir(parents=True)
     peers = f"--peers={','.join(map(str, free_addresses(2)))}"
-    options = ["--secret-file=secret", "--output=parts", "--join", "--start-within=0.5"]
-    assert dlion("node", "small.yaml", "--rank=0", peers, *options) == (0 if has_part else 2)
+    options = ["--secret-file=secret", "--output=parts", "--join"]
+    assert dlion("node", "small.yaml", "--rank=0", peers, *options) == (0 if earlier == "part" else 2)
     said = capsys.readouterr()
-    assert "no node of the run was reached" in (said.out if has_part else said.err)
+    assert "no node of the run was reached" in (said.out if earlier == "part" else said.err)
     assert not (folder / "parts" / "rank-0.1").exists()
 
 
