@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -96,6 +97,12 @@ class Part:
             return float(self.run.summary["virtual_seconds"])
         return max((row.virtual_time for row in self.run.rows(METRICS)), default=0.0)
 
+    @property
+    def lateness(self) -> Lateness:
+        """How late its computations were; all 0 if it was killed, or computes nothing."""
+        late = self.run.manifest.get("late")
+        return Lateness(**{field.name: late[field.name] for field in fields(Lateness)}) if late else Lateness()
+
     def rows_until(self, end: float, table: Table[Any]) -> Iterator[Any]:
         """Of a table, with observations at the part's own end moved to that of the run: nothing changed in between.
 
@@ -140,11 +147,15 @@ def gather(
     the parts. Raises InputError if there are no parts, or not all are of one run.
     """
     found = [Part.open(each) for each in parts_in.glob("rank-*") if each.is_dir()]
-    parts = sorted(found, key=lambda part: (part.rank, part.incarnation))
+    parts = sorted(found, key=lambda part: (part.rank, part.incarnation, part.run.folder))
     if not parts:
         raise InputError("holds no parts of a run", file=parts_in, allowed="the folder that rank-0, rank-1, ... are in")
-    if len({part.run.manifest["run"] for part in parts}) > 1:
+    if any(_participants(part) != _participants(parts[0]) for part in parts):
         raise InputError("holds parts of different runs", file=parts_in)
+    for one, other in pairwise(parts):
+        if (one.rank, one.incarnation) == (other.rank, other.incarnation):
+            problem = f"has the same rank and incarnation as '{one.run.folder.name}'"
+            raise InputError(problem, file=other.run.folder, allowed="one part of each incarnation")
     of_run = parts[0].run.manifest
     shared = {key: value for key, value in of_run.items() if key not in _OF_A_NODE}
     for key in ("device", "device_name"):
@@ -155,6 +166,7 @@ def gather(
     rows: list[Any] = [*with_incarnations([*membership, *of_nodes])]
     for table, order in _ORDERS.items():
         rows += sorted((row for part in parts for row in part.rows_until(ending.seconds, table)), key=order)
+    lateness = Lateness.of_all(part.lateness for part in parts)
     # Only once all is read: an error leaves nothing behind.
     writer = RunWriter.create(
         folder,
@@ -163,11 +175,16 @@ def gather(
         force=force,
         hold=hold,
     )
-    recorder = Recorder(writer, range(len(of_run["workers"])))
-    for row in rows:
-        recorder.append(row)
-    lateness = Lateness.of_all(Lateness(**late) for part in parts if (late := part.run.manifest.get("late")))
-    writer.finish(recorder.summary(ending, late=asdict(lateness)))
+    try:
+        recorder = Recorder(writer, range(len(of_run["workers"])))
+        for row in rows:
+            recorder.append(row)
+        writer.finish(recorder.summary(ending, late=asdict(lateness)))
+    except BaseException:
+        if hold is None:  # Its holder would have it say how the run has failed.
+            run_folder.clear(folder)
+            writer.close()
+        raise
     return Run.open(folder)
 
 
@@ -194,6 +211,12 @@ def with_incarnations(rows: Iterable[MembershipRow]) -> Iterator[MembershipRow]:
         of_others = row.what in ("lost", "found")
         incarnation = incarnations.get(who, 0) if of_others else row.incarnation
         yield row._replace(incarnation=incarnation, seconds=seconds)
+
+
+def _participants(part: Part) -> tuple[Any, ...]:
+    """The run that a part is of, and its participants."""
+    manifest = part.run.manifest
+    return manifest["run"], manifest["workers"], manifest.get("servers", [])
 
 
 def _ending(parts: Sequence[Part], workers: int) -> Ending:

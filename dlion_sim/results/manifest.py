@@ -11,8 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, Required, TypedDict
 
+import msgspec
+
 from dlion_sim.results.cost import Tariff
 from dlion_sim.results.json_document import Number, Seconds, ShortText
+from dlion_sim.results.tables import INDEX_MOST
 
 _PACKAGES = (
     *("dlion-sim", "llvmlite", "networkx", "numba", "numpy", "pandas", "pyarrow"),
@@ -21,6 +24,7 @@ _PACKAGES = (
 _SOURCE = Path(__file__).parents[1]
 
 Count = Annotated[int, Number]
+Incarnation = Annotated[int, msgspec.Meta(ge=0, le=INDEX_MOST)]
 EvaluatedOn = Literal["test", "validation"]
 """The set of evaluations: test samples, or held-out training samples."""
 
@@ -140,7 +144,7 @@ class Manifest(TypedDict, total=False):
     """The digest of a live run."""
     rank: Count
     """The participant, of a node's part of a live run."""
-    incarnation: Count
+    incarnation: Incarnation
     """Its, in such a part."""
     begun: bool
     """Whether the run had begun for it."""

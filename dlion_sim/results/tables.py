@@ -29,7 +29,7 @@ class Column:
 
 INDEX = "index"
 """The unit of the numbers of workers and parameter servers."""
-_INDEX_MOST = 2**31 - 1
+INDEX_MOST = 2**31 - 1
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 MetricsKind = Literal["iteration", "evaluation", "full_evaluation", "profile", "unfinished", "cut", "arrivals"]
@@ -38,7 +38,7 @@ MembershipEvent = Literal["down", "noticed", "left", "up", "lost", "found", "joi
 Seconds = Annotated[float, Column(pa.float64(), "s", 0)]
 Fraction = Annotated[float, Column(pa.float64(), "fraction", 0, 1 + 1e-9)]
 Accuracy = Annotated[float, Column(pa.float64(), "fraction", 0, 1)]
-Index = Annotated[int, Column(pa.int32(), INDEX, 0, _INDEX_MOST)]
+Index = Annotated[int, Column(pa.int32(), INDEX, 0, INDEX_MOST)]
 Iterations = Annotated[int, Column(pa.int64(), "iterations", 0)]
 Samples = Annotated[int, Column(pa.int32(), "samples", 0)]
 Bytes = Annotated[int, Column(pa.int64(), "bytes", 0)]
@@ -153,7 +153,7 @@ class PartsRow(NamedTuple):
     receiver: Index
     kind: MessageKind
     stage: Annotated[str, Column(_TEXT, "push | pull | reduce | gather | mix")] | None
-    variable: Annotated[int, Column(pa.int32(), "number in the model", 0, _INDEX_MOST)]
+    variable: Annotated[int, Column(pa.int32(), "number in the model", 0, INDEX_MOST)]
     large: Annotated[bool, Column(pa.bool_(), "whether its packets have the larger entries")]
     bytes: Bytes
     lost_bytes: Bytes
@@ -185,7 +185,7 @@ class MembershipRow(NamedTuple):
 
     virtual_time: Seconds
     participant: Index
-    incarnation: Annotated[int, Column(pa.int32(), "returns", 0, _INDEX_MOST)]
+    incarnation: Annotated[int, Column(pa.int32(), "returns", 0, INDEX_MOST)]
     what: Annotated[MembershipEvent, _one_of(MembershipEvent)]
     peer: Index | None = None
     """The peer that has lost or found it, or its sponsor."""
@@ -202,7 +202,7 @@ class ClassesRow(NamedTuple):
 
     virtual_time: Seconds
     worker: Index
-    label: Annotated[int, Column(pa.int32(), "number of the class", 0, _INDEX_MOST)]
+    label: Annotated[int, Column(pa.int32(), "number of the class", 0, INDEX_MOST)]
     share: Fraction
     """Of the samples that arrive at that time."""
     samples: Annotated[int, Column(pa.int64(), "samples", 0)]

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
+from dlion_sim.assembly import Recorder
 from dlion_sim.errors import InputError
 from dlion_sim.live.gathering import gather, part_folder
 from dlion_sim.results import (
@@ -190,10 +192,54 @@ def test_only_a_file_of_the_parts_is_a_log(tmp_path):
         gather(tmp_path / "parts", tmp_path / "run")
 
 
-@pytest.mark.parametrize("wrong", ["abc", -1])
+@pytest.mark.parametrize("wrong", ["abc", -1, 2**31])
 def test_a_part_without_a_proper_incarnation_is_refused(tmp_path, wrong):
     part_of(tmp_path / "parts", 0, 1.0)
-    file = tmp_path / "parts" / "rank-0" / "manifest.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "incarnation": wrong}))
+    change(tmp_path / "parts" / "rank-0", incarnation=wrong)
     with pytest.raises(InputError, match=r"manifest.json: incarnation: expected"):
         gather(tmp_path / "parts", tmp_path / "run")
+
+
+def change(part, **told):
+    """Alter the manifest of a part."""
+    file = part / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **told}))
+
+
+def test_a_copy_of_a_part_is_refused(tmp_path):
+    parts = tmp_path / "parts"
+    for rank in (0, 1):
+        part_of(parts, rank, 1.0)
+    shutil.copytree(parts / "rank-1", parts / "rank-1.old")
+    with pytest.raises(InputError, match=r"rank-1.old: has the same rank and incarnation as 'rank-1'"):
+        gather(parts, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("told", [{"workers": ["a/0", "a/2"]}, {"workers": ["a/0"]}, {"servers": ["s"]}], ids=str)
+def test_parts_of_one_run_have_the_same_participants(tmp_path, told):
+    for rank in (0, 1):
+        part_of(tmp_path / "parts", rank, 1.0)
+    change(tmp_path / "parts" / "rank-1", **told)
+    with pytest.raises(InputError, match="parts: holds parts of different runs"):
+        gather(tmp_path / "parts", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_what_is_known_of_lateness_is_summed_up(tmp_path):
+    late = {"computations": 2, "late": 1, "seconds_late": 0.5, "most_seconds_late": 0.5}
+    part_of(tmp_path / "parts", 0, 1.0, late={**late, "reason": "moon"})
+    part_of(tmp_path / "parts", 1, 1.0, late=late)
+    total = {"computations": 4, "late": 2, "seconds_late": 1.0}
+    assert gather(tmp_path / "parts", tmp_path / "run").summary["late"] == {**late, **total}
+
+
+def test_any_error_leaves_no_half_of_a_run(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Recorder, "summary", fails)
+    part_of(tmp_path / "parts", 0, 1.0)
+    with pytest.raises(ZeroDivisionError):
+        gather(tmp_path / "parts", tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
