@@ -61,7 +61,8 @@ async def test_messages_are_handed_over_late_where_asked():
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.2])
-async def test_messages_that_a_peer_sent_before_its_end_arrive(delay):
+async def test_messages_that_a_peer_sent_before_its_end_arrive(monkeypatch, delay):
+    monkeypatch.setattr(session, "_LAST_SECONDS", 60)
     async with victim_of_puppet(delays={1: delay}) as (_, inbox, puppet):
         puppet.outgoing[Channel.CONTROL].close()
         await asyncio.sleep(0.1)  # What it sent before takes longer than the end.
@@ -77,7 +78,15 @@ async def test_a_peer_of_which_only_the_control_connection_ends_is_lost_before_l
     monkeypatch.setattr(session, "_LAST_SECONDS", 0.1)
     async with victim_of_puppet() as (_, inbox, puppet):
         puppet.outgoing[Channel.CONTROL].close()
-        await until(lambda: inbox.losses, seconds=1.5)
+        await until(lambda: inbox.losses)
+
+
+async def test_such_a_peer_is_not_lost_before_what_it_has_sent_had_time_to_arrive(monkeypatch):
+    monkeypatch.setattr(session, "_LAST_SECONDS", 600)
+    async with victim_of_puppet() as (_, inbox, puppet):
+        puppet.outgoing[Channel.CONTROL].close()
+        await asyncio.sleep(0.5)
+        assert not inbox.losses
 
 
 async def test_messages_held_back_from_a_peer_that_misbehaves_are_dropped_with_it():
