@@ -93,6 +93,10 @@ class Outages:
         """A participant's first outage that begins at a time or later; None if there is none."""
         return self._participants[number].next_after(time)
 
+    def next_kill(self, number: int, time: float) -> float:
+        """When a participant's process that still runs at a time ends at once, as `OutageSequence.next_kill`."""
+        return self._participants[number].next_kill(time)
+
     @property
     def absent_at_start(self) -> frozenset[int]:
         """The participants that are down from 0 s on."""
@@ -136,6 +140,13 @@ class OutageSequence:
             pass
         place = bisect_left(self._known, time, key=attrgetter("begin"))
         return self._known[place] if place < len(self._known) else None
+
+    def next_kill(self, time: float) -> float:
+        """When a process that runs at `time` ends at once, by the outage under way or the next; infinite: never."""
+        self.next_after(time)  # They are known then.
+        place = bisect_left(self._known, time, key=attrgetter("begin"))
+        near = self._known[max(0, place - 1) : place + 1]
+        return min((each.killed_at for each in near if each.killed_at >= time), default=math.inf)
 
     def _has(self, place: int) -> bool:
         if place == len(self._known) and (outage := next(self._further, None)) is not None:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any, assert_never
 
 from dlion_sim.assembly import Recorder, Setting, Transfer
-from dlion_sim.assembly.outages import Outage
 from dlion_sim.errors import InputError
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.member import Member
@@ -152,7 +151,7 @@ class Driver:
         if self._began is None:
             self.interrupt()
             return
-        outage = self._next_outage
+        outage = self._setting.outages.next_after(self._rank, self.now)
         if outage and outage.kind == "preemption" and outage.begin - outage.notice <= self.now + _EARLY_SECONDS:
             self._participation.tell(Leave(outage.begin))
         else:
@@ -341,11 +340,11 @@ class Driver:
 
     async def _flush_regularly(self) -> None:
         while not self._end.done():
-            outage = self._next_outage
-            left = outage.begin - _LAST_FLUSH_SECONDS - self.now if outage else math.inf
+            killed_at = self._setting.outages.next_kill(self._rank, self.now)
+            left = killed_at - _LAST_FLUSH_SECONDS - self.now
             is_last = 0 < left < _FLUSH_SECONDS
             await asyncio.sleep(left if is_last else _FLUSH_SECONDS)
-            if is_last and outage and outage.kind != "leave":
+            if is_last:
                 self._observer.cut(self._participation.batch_size, self.now)
             self._observer.write_down(self._links, self.now)
 
@@ -386,11 +385,6 @@ class Driver:
         with suppress(TimeoutError):
             async with asyncio.timeout(_GOOD_BYE_SECONDS):
                 await self._settled.wait()
-
-    @property
-    def _next_outage(self) -> Outage | None:
-        """The next one of this node's machine."""
-        return self._setting.outages.next_after(self._rank, self.now)
 
     def _returns(self, rank: int) -> bool:
         """Whether a participant that is not there is to return, by the scenario."""

@@ -89,6 +89,17 @@ def test_the_first_crash_or_preemption_during_a_leave_ends_it() -> None:
         assert (first.begin, first.kind, first.killed_at) == (10, "leave", killed)
 
 
+def test_a_process_that_still_runs_is_killed_by_the_outage_under_way_or_by_the_next() -> None:
+    found = outages(
+        {
+            "workers": {"edge/0": {"down": [["10 s", "30 s"], ["70 s", None]], "kind": "leave"}},
+            "clouds": {"edge": {"down": [["15 s", "20 s"], ["50 s", "60 s"]]}},
+        }
+    )
+    assert [found.next_kill(0, time) for time in (0, 10, 12, 15, 15.1, 50, 51)] == [15, 15, 15, 15, 50, 50, math.inf]
+    assert found.next_kill(4, 0) == math.inf
+
+
 def test_servers_share_outages_of_their_worker_or_cloud() -> None:
     found = outages(
         {

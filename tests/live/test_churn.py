@@ -269,6 +269,7 @@ def test_a_returned_node_exchanges_datagrams_again(tmp_path):
 
 
 PERIOD = 20
+WAN = {"bandwidth": "10 Gbps", "rtt": "20 us"}
 
 
 async def leaves_and_is_back(run):
@@ -286,7 +287,7 @@ def three_clouds(sponsor=None):
     """A worker in each; another one than `sponsor` answers the last one later, where times are simulated."""
     clouds = [{"name": name, "workers": [{"compute": "400 cores"}]} for name in "abc"]
     far = [] if sponsor is None else [{"between": ["ab"[1 - sponsor], "c"], "rtt": "100 us"}]
-    return {"clouds": clouds, "wan": {"bandwidth": "10 Gbps", "rtt": "20 us", "paths": far}}
+    return {"clouds": clouds, "wan": {**WAN, "paths": far}}
 
 
 LOCAL_SGD = {"name": "local_sgd", "exchange": {"period": PERIOD}}
@@ -334,3 +335,24 @@ def test_a_node_that_is_to_leave_is_killed_by_a_crash_of_its_machine():
     told = [(each.time, each.what, each.incarnation) for each in _of(0, iter(outages), 1.0)]
     assert told[:3] == [(10, "notice", 0), (12, "end", 0), (21, "return", 1)]
     assert told[3:] == [(30, "notice", 1), (41, "return", 2)]
+
+
+def test_a_leave_that_a_crash_cuts_short_loses_no_more_measurements_than_a_crash(tmp_path):
+    slow = {"name": "b", "workers": [{"compute": "0.1 cores"}]}
+    cluster = {"clouds": [{"name": "a", "workers": [{"count": 2, "compute": "400 cores"}]}, slow], "wan": WAN}
+    availability = {
+        "workers": {"b/0": {"down": [["1 s", "9 s"]], "kind": "leave"}},
+        "clouds": {"b": {"down": [["1.6 s", "2 s"]]}},
+    }
+
+    async def is_cut_short(run):
+        await run.until(lambda: run.drivers[2].now >= 1)
+        run.drivers[2].leave()
+        await run.until(lambda: run.drivers[2].now >= 1.6)
+        run.kill(2)
+        await run.until(run.tasks[2].done)
+
+    run = Run(brief(system="baseline", cluster=cluster, availability=availability), tmp_path, is_cut_short)
+    cut = run.gathered.metrics().query("kind == 'cut'")
+    assert cut["worker"].tolist() == [2]
+    assert cut["virtual_time"].item() == pytest.approx(1.6, abs=0.2)
