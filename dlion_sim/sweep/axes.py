@@ -15,7 +15,7 @@ from dlion_sim.scenario.model import Model
 Value = tuple[str, Any]
 """A value's label, and the value to set."""
 MOST = 100_000
-"""Of the values of a range, and of the points of a sweep."""
+"""Of the values of an axis, and of the points of a sweep."""
 
 
 class Range(Model):
@@ -105,12 +105,14 @@ def _kind(given: object) -> str:
 
 
 def _check_listed(values: list[Any]) -> list[Any]:
+    labels: set[str] = set()
     for place, value in enumerate(values):
         if isinstance(value, list | dict):
             problem = "lists and mappings need labels: write the axis as {label: value, ...}"
             raise RuleError(problem, at=(place,))
-        if label_of(value) in map(label_of, values[:place]):
-            raise RuleError(f"'{label_of(value)}' exists twice", at=(place,))
+        if (label := label_of(value)) in labels:
+            raise RuleError(f"'{label}' exists twice", at=(place,))
+        labels.add(label)
     return values
 
 
@@ -120,8 +122,8 @@ def _with_unit(numbers: list[float], unit: str) -> list[Value]:
 
 
 Axis = Annotated[
-    Annotated[list[Any], Field(min_length=1), AfterValidator(_check_listed), Tag("listed")]
-    | Annotated[dict[str, Any], Field(min_length=1), Tag("labelled")]
+    Annotated[list[Any], Field(min_length=1, max_length=MOST), AfterValidator(_check_listed), Tag("listed")]
+    | Annotated[dict[str, Any], Field(min_length=1, max_length=MOST), Tag("labelled")]
     | Annotated[OfRange, Tag("range")]
     | Annotated[OfLogRange, Tag("log_range")],
     Discriminator(_kind),

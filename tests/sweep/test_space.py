@@ -1,9 +1,9 @@
 """Search spaces: distributions, values and descriptions."""
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from dlion_sim.sweep import space
+from dlion_sim.sweep import axes, space
 
 DIMENSION = TypeAdapter(space.Dimension)
 
@@ -38,3 +38,16 @@ def test_the_extremes_are_the_ends_or_all_values():
     interval = DIMENSION.validate_python({"log_uniform": {"from": 1, "to": 8}})
     assert [value for _, value in space.extremes(interval)] == [1.0, 8.0]
     assert [value for _, value in space.extremes(DIMENSION.validate_python([1, 2, 3]))] == [1, 2, 3]
+
+
+def test_a_long_list_is_checked_in_linear_time(monkeypatch):
+    calls = []
+    monkeypatch.setattr(axes, "label_of", lambda value: calls.append(value) or str(value))
+    assert len(DIMENSION.validate_python(list(range(300)))) == 300
+    assert len(calls) <= 3 * 300
+
+
+@pytest.mark.parametrize("kind", [list, dict.fromkeys])
+def test_an_axis_is_not_endless(kind):
+    with pytest.raises(ValidationError, match="at most 100000 items"):
+        DIMENSION.validate_python(kind(map(str, range(100_001))))
