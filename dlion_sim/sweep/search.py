@@ -55,8 +55,9 @@ class Search:
         self._active: dict[int, _Active] = {}
         meant = {**spec.model_dump(mode="json", by_alias=True, exclude={"trials"}), "evaluated_on": "validation"}
         self._study.require("search", meant)
-        survey([point for trial in self.trials for point in trial.points], output)  # tells what changed in a base
-        self._study.require("points", {point.name: point.digest for point in points})
+        # Runs tell what changed in a base, by their own scenarios: the points' may be invalid without searched values.
+        survey([point for trial in self.trials for point in trial.points], output)
+        self._study.require("points", sorted(point.name for point in points))
 
     @property
     def trials(self) -> list[Trial]:

@@ -60,10 +60,12 @@ class Study:
         """All trials in order; active ones have no value yet."""
         return self._optuna.get_trials(deepcopy=False)
 
-    def require(self, key: str, meant: Mapping[str, Any]) -> None:
+    def require(self, key: str, meant: Mapping[str, Any] | Sequence[str]) -> None:
         """Require this description of all trials. Raises InputError if existing trials have another one."""
         self._meant[key] = msgspec.json.decode(msgspec.json.encode(meant))  # as it will be read again
         former = self._optuna.user_attrs.get(key)
+        if isinstance(former, dict) and isinstance(self._meant[key], list):
+            former = sorted(former)  # Earlier states of the code kept a digest with each name.
         if self.trials and former != self._meant[key]:
             raise InputError(
                 f"holds trials of a search whose {key} was another one{changes(former, self._meant[key])}",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import MetricsRow, Run, RunWriter
@@ -204,6 +205,42 @@ def test_a_changed_search_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"than trial-0000 is now \(workload.batch_size was 16, is 8\)"):
         searching(tmp_path, "workload.batch_size=8")
     assert searching(tmp_path, trials=2).remaining == 0
+
+
+@pytest.mark.parametrize(
+    ("missing", "over"),
+    [
+        ("system", {"system": ["baseline", "dlion", "gaia"]}),
+        ("duration", {"duration": ["1 s", "2 s"]}),
+        ("cluster.wan.bandwidth", {"cluster.wan.bandwidth": {"uniform": {"from": 5, "to": 50, "unit": "Mbps"}}}),
+    ],
+)
+def test_the_base_may_lack_what_is_searched(tmp_path, missing, over):
+    search = {"trials": 3, "metric": "accuracy", "over": over}
+    file = write_sweep(tmp_path, "workload.validation=0.1", search=search)
+    base = tmp_path / "base.yaml"
+    part = whole = yaml.safe_load(base.read_text())
+    *above, key = missing.split(".")
+    for each in above:
+        part = part[each]
+    del part[key]
+    base.write_text(yaml.safe_dump(whole))
+    for left in (3, 0):
+        opened = Search(load_search(file), load_sweep(file), tmp_path)
+        opened.check()
+        assert opened.remaining == left
+        do(opened)
+        assert [trial.state for trial in opened.trials] == ["done"] * 3
+
+
+def test_a_search_of_an_earlier_state_continues(tmp_path):
+    """Its study has a digest of each point, by an algorithm that is no more."""
+    search = searching(tmp_path, axes={"seed": [2, 1]}, trials=1)
+    do(search)
+    search._study._optuna.set_user_attr("points", {"seed2": "0" * 32, "seed1": "1" * 32})
+    assert do(searching(tmp_path, axes={"seed": [2, 1]}, trials=2)).done == ["trial-0001-seed2", "trial-0001-seed1"]
+    with pytest.raises(InputError, match=r"points was another one \(1 was seed2, is seed3\)"):
+        searching(tmp_path, axes={"seed": [3, 1]}, trials=2)
 
 
 def test_an_older_search_by_the_test_set_is_refused(tmp_path):
