@@ -14,6 +14,9 @@ from dlion_sim.results import Run
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import Scenario, load, to_data
 
+_COSTS = ("workload.compute_time.beta", "workload.cost_as.flops")
+"""Paths of costs that are by default the model's."""
+
 
 def content_of(scenario: Scenario) -> dict[str, Any]:
     """What a scenario's runs depend on, with what its files hold, or digests of that, in place of their paths."""
@@ -39,15 +42,36 @@ def digest_of(scenario: Scenario) -> str:
     return hashlib.sha256(msgspec.json.encode(content_of(scenario), order="sorted")).hexdigest()[:32]
 
 
+def costs_left_open(scenario: Scenario) -> list[str]:
+    """Paths of the costs that a scenario leaves to its model."""
+    workload = scenario.workload
+    left_open = (
+        workload.compute_time.beta is None,
+        workload.cost_as is not None and workload.cost_as.flops is None,
+    )
+    return [path for path, is_open in zip(_COSTS, left_open, strict=True) if is_open]
+
+
+def contents(run: Run, scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Contents of a run's scenario and of this one, whose system is complete; equal if they are the same scenario.
+
+    Raises InputError if the run's cannot be read.
+    """
+    former, now = content_of_run(run), content_of(scenario)
+    # A run's scenario states all costs. Runs of earlier states of the code do not tell which ones are the model's.
+    left_open = run.manifest.get("sweep", {}).get("left_open", _COSTS)
+    for path in _COSTS:
+        _, part, key = path.split(".")
+        had = former["workload"].get(part, {})
+        if path in left_open and part in now["workload"] and key in had:
+            now["workload"][part].setdefault(key, had[key])
+    return former, now
+
+
 def is_of(run: Run, scenario: Scenario) -> bool:
     """Whether a run has this scenario, whose system is complete. Raises InputError if the run's cannot be read."""
-    former, now = content_of_run(run), content_of(scenario)
-    # Costs that a scenario leaves open are those of its model.
-    had, workload = former["workload"], now["workload"]
-    workload["compute_time"] = {**had["compute_time"], **workload["compute_time"]}
-    if "cost_as" in workload:
-        workload["cost_as"] = {**had.get("cost_as", {}), **workload["cost_as"]}
-    return now == former
+    former, now = contents(run, scenario)
+    return former == now
 
 
 def _data_of(scenario: Scenario) -> dict[str, Any]:

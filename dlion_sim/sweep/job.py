@@ -14,7 +14,7 @@ from dlion_sim.errors import InputError, OwnCodeError
 from dlion_sim.results import Run, RunWriter, Status, mark
 from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario, dump, from_data
-from dlion_sim.sweep.identity import is_of
+from dlion_sim.sweep.identity import costs_left_open, is_of
 from dlion_sim.sweep.points import Point
 from dlion_sim.yaml_text import read_yaml
 
@@ -47,7 +47,11 @@ class Job(msgspec.Struct, frozen=True):
             scenario=dump(resolved),
             manifest={
                 "replaced": dict(system.replaced),
-                "sweep": {"point": dict(point.labels), "digest": point.digest},
+                "sweep": {
+                    "point": dict(point.labels),
+                    "digest": point.digest,
+                    "left_open": costs_left_open(scenario),
+                },
             },
             device=device,
             until=until,

@@ -12,7 +12,8 @@ from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 from dlion_sim.results.parameters import values_by_path
 from dlion_sim.results.run_folder import holds_run
-from dlion_sim.sweep.identity import content_of, content_of_run, is_of
+from dlion_sim.scenario import Scenario
+from dlion_sim.sweep.identity import contents, is_of
 from dlion_sim.sweep.points import Point
 
 
@@ -27,8 +28,6 @@ class State(StrEnum):
 
 _STATES = {"completed": State.DONE, "failed": State.FAILED}
 """Any other status is that of a run that ended early: interrupted, or killed while "running"."""
-_LEFT_OPEN = ("system.", "own_code.system.", "workload.compute_time.", "workload.cost_as.")
-"""Beginnings of paths that a run's scenario has by default, and a point's may omit."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +84,19 @@ def _is_of(point: Point, state: State, run: Run) -> bool:
         return True
     if digest is None:
         return False  # It is not of a sweep.
-    from dlion_sim.protocol.compose import compose
-
-    now = point.scenario()
-    return is_of(run, now.model_copy(update={"system": compose(now.system, now.modules).spec}))
+    return is_of(run, _complete(point))
 
 
 def _changes(run: Run, point: Point) -> str:
-    before, after = _flat(content_of_run(run)), _flat(content_of(point.scenario()))
-    known = {path: value for path, value in before.items() if path in after or not path.startswith(_LEFT_OPEN)}
-    return changes(known, after)
+    return changes(*contents(run, _complete(point)))
+
+
+def _complete(point: Point) -> Scenario:
+    """A point's scenario with a complete system, as its run has it."""
+    from dlion_sim.protocol.compose import compose  # imports PyTorch, which a sweep without changes does not need
+
+    scenario = point.scenario()
+    return scenario.model_copy(update={"system": compose(scenario.system, scenario.modules).spec})
 
 
 def changes(former: Any, now: Any) -> str:
@@ -109,5 +111,5 @@ def changes(former: Any, now: Any) -> str:
 
 
 def _flat(data: Any) -> dict[str, Any]:
-    """All scalars by dotted path."""
-    return {path: value for path, value in values_by_path(data) if not isinstance(value, dict | list)}
+    """All scalars but null by dotted path."""
+    return {path: value for path, value in values_by_path(data) if not isinstance(value, dict | list | None)}

@@ -60,6 +60,13 @@ def test_a_changed_scenario_starts_again(tmp_path, job):
     assert run.manifest["seed"] == 7
 
 
+def test_a_cost_that_is_stated_no_more_starts_again(tmp_path, job):
+    begun(job)
+    run = done(job_of(tmp_path, "workload.compute_time.beta=null"))
+    assert "resumed_at" not in run.manifest
+    assert run.manifest["sweep"]["left_open"] == ["workload.compute_time.beta"]
+
+
 def test_a_failure_before_the_start_records_the_evaluation_set(tmp_path):
     job = job_of(tmp_path, "workload.validation=0.1")
     record_failure(job, Ended(job.name, "failed", "no more memory"))

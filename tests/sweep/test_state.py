@@ -16,6 +16,7 @@ from dlion_sim.sweep.lock import shared, token_of
 from tests.sweep.scenarios import write_sweep
 
 AXES = {"system": ["ako", "dlion"]}
+RING = "name: baseline, synchronization: asynchronous"
 
 
 def begin(point, output):
@@ -71,7 +72,8 @@ def test_a_scenario_in_other_words_is_the_same(tmp_path):
     assert state_of([again], tmp_path / "out") == ["done"]
 
 
-def test_a_run_of_an_earlier_digest_continues(tmp_path):
+@pytest.mark.parametrize("kept", ["left_open", "not_by_an_earlier_state"])
+def test_a_run_of_an_earlier_digest_continues(tmp_path, kept):
     """A run's scenario has the costs of its model and the parameters of its system, which the point's omits."""
     axes = {"system": ["dlion"], "workload.cost_as": {"large": {"parameters": 1e6}}}
     [point] = load_sweep(write_sweep(tmp_path, axes=axes))
@@ -80,7 +82,7 @@ def test_a_run_of_an_earlier_digest_continues(tmp_path):
     left = iter(range(60))
     work(job, lambda: next(left, None) is None, lambda _: None)
     manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(point.digest, "0" * 32))
+    manifest.write_text(manifest.read_text().replace(point.digest, "0" * 32).replace("left_open", kept))
     assert state_of([point], folder.parent) == ["interrupted"]
     assert work(job, lambda: False, lambda _: None).status == "completed"
     assert "resumed_at" in Run.open(folder).manifest
@@ -145,6 +147,41 @@ def test_what_was_added_or_removed_is_told(tmp_path):
         with pytest.raises(InputError) as fault:
             survey(load_sweep(write_sweep(tmp_path, f"iterations={now}", axes={"seed": [1]})), out)
         assert words in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("former", "now", "words"),
+    [
+        ("workload.compute_time.beta=50 ms", "workload.compute_time.beta=null", "compute_time.beta was 50 ms, is not"),
+        (
+            "workload.cost_as={parameters: 1e6, flops: 3480 MFLOP}",
+            "workload.cost_as={parameters: 1e6}",
+            "(workload.cost_as.flops was 3.48 GFLOP, is not there)",
+        ),
+        ("workload.cost_as={parameters: 1e6}", "workload.cost_as=null", "(workload.cost_as.parameters was 1 M, is not"),
+        ("system.exchange.n_min=2", "system=dlion", "(system.exchange.n_min was 2.0, is 0.85)"),
+        (
+            f"system={{{RING}, exchange: {{kind: ring_allreduce, bucket_bytes: 25000 kB}}}}",
+            f"system={{{RING}, exchange: ring_allreduce}}",
+            "(system.exchange.bucket_bytes was 23.84185791015625 MiB, is not there)",
+        ),
+    ],
+)
+def test_what_is_stated_no_more_is_a_change(tmp_path, former, now, words):
+    [point] = load_sweep(write_sweep(tmp_path, former))
+    begin(point, tmp_path / "out").finish({"status": "completed"})
+    with pytest.raises(InputError) as fault:
+        survey(load_sweep(write_sweep(tmp_path, now)), tmp_path / "out")
+    assert words in str(fault.value)
+
+
+def test_only_changes_are_told(tmp_path):
+    """Neither the parameters that the run's system has by default, nor a size in another unit."""
+    system = f"system={{{RING}, exchange: {{kind: ring_allreduce, bucket_bytes: 25000 kB}}}}"
+    [point] = load_sweep(write_sweep(tmp_path, system))
+    begin(point, tmp_path / "out").finish({"status": "completed"})
+    with pytest.raises(InputError, match=r"than base is now \(seed was 1, is 2\)"):
+        survey(load_sweep(write_sweep(tmp_path, system, "seed=2")), tmp_path / "out")
 
 
 def test_a_run_without_a_sweep_is_refused(tmp_path):
