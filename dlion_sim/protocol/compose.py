@@ -14,7 +14,6 @@ from dlion_sim.errors import InputError, did_you_mean
 from dlion_sim.own_code import is_reference, referenced
 from dlion_sim.protocol.choices import Choice, ChoiceParameters, Choices, Exchange, Setup
 from dlion_sim.protocol.exchange.parameters import ParameterExchange
-from dlion_sim.protocol.exchange.periodic import LocalSgdExchange
 from dlion_sim.protocol.messages import Body
 from dlion_sim.protocol.registry import CATEGORIES, REGISTRY
 from dlion_sim.protocol.synchronization.policies import Synchronous
@@ -180,8 +179,8 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
         )
     setting = exchange_kind.needs_lockstep(mixed)  # type: ignore[attr-defined]
     if setting and not (issubclass(synchronization_kind, Synchronous) and is_complete(topology)):
-        has_route = isinstance(mixed, LocalSgdExchange.Parameters)
-        instead = "route: all_to_all and precision: fp32" if has_route else "another exchange"
+        is_exchange = setting.startswith("exchange:")  # whatever its parameters
+        instead = "another exchange" if is_exchange else "route: all_to_all and precision: fp32"
         raise InputError(
             f"'{setting}' needs all workers to be in step and each other's peers, but the synchronization is "
             f"'{choices['synchronization'].kind}' and the topology '{topology.kind}'",
