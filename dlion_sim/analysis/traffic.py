@@ -17,7 +17,7 @@ from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import Scenario, Schedule, load
 from dlion_sim.scenario.availability import Direction, links_of
 from dlion_sim.scenario.machines import Nic
-from dlion_sim.scenario.system import ParameterServers, ServerHost
+from dlion_sim.scenario.system import ServerHost, hosts_of
 
 _BITS = 8
 _EMPTY = pd.DataFrame({"sender": [], "receiver": [], "crossed": [], "full": []})
@@ -135,15 +135,9 @@ def _machines(scenario: Scenario) -> list[_Machine]:
     machines = [(worker.name, worker.cloud, worker.nic) for worker in scenario.cluster.workers]
     servers = [
         (f"server {len(machines) + number}", host.cloud, host.nic) if isinstance(host, ServerHost) else machines[host]
-        for number, host in enumerate(server_hosts(scenario))
+        for number, host in enumerate(hosts_of(scenario.system.topology))
     ]
     return [*machines, *servers]
-
-
-def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
-    """The hosts of the parameter servers, if there are any: a worker, by number, or a machine of their own."""
-    topology = scenario.system.topology
-    return topology.hosts if isinstance(topology, ParameterServers) else ()
 
 
 _Route = list[tuple[str, Schedule]]

@@ -8,7 +8,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.scenario import Cluster, Scenario
-from dlion_sim.scenario.system import AnyTopology, ParameterServers, ServerHost
+from dlion_sim.scenario.system import ServerHost, hosts_of
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
@@ -20,11 +20,6 @@ def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
     mixing_weights(topology, len(scenario.cluster.workers), scenario.seed)  # It checks the hosts.
     check_clouds(hosts_of(topology), scenario.cluster)
     return hosts_of(topology)
-
-
-def hosts_of(topology: AnyTopology) -> Sequence[int | ServerHost]:
-    """The hosts of parameter servers, if any: a worker, by number, or a machine of its own."""
-    return topology.hosts if isinstance(topology, ParameterServers) else ()
 
 
 def check_clouds(servers: Sequence[int | ServerHost], cluster: Cluster) -> None:

@@ -14,7 +14,7 @@ from dlion_sim import own_code
 from dlion_sim.assembly.arrivals import StreamSampler
 from dlion_sim.assembly.compute import ComputeDevice, InputPipeline
 from dlion_sim.assembly.outages import Outages
-from dlion_sim.assembly.server_placement import check_clouds, hosts_of
+from dlion_sim.assembly.server_placement import check_clouds
 from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.assembly.stream import DataStream
 from dlion_sim.assembly.workload import check_target, dataset_of, model_drawn_by, model_of, of_workload
@@ -35,12 +35,12 @@ from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange.parameter_server import ServerParameters
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
-from dlion_sim.protocol.updates import WeightedSums
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import EvaluationSamples
 from dlion_sim.scenario import Dlcp, Scenario
-from dlion_sim.scenario.system import ServerHost
+from dlion_sim.scenario.system import ServerHost, hosts_of, machines_of
 from dlion_sim.streams import stream
 
 CPU = torch.device("cpu")
@@ -167,10 +167,9 @@ class Setting:
         return range(self.workers) if number >= self.workers else tuple(self._mixing[number])
 
     def same_machine(self, number: int) -> set[int]:
-        # A server on a worker's machine has the worker's number as place; another one has its own.
-        of_servers = (host if isinstance(host, int) else self.workers + place for place, host in enumerate(self.hosts))
-        places = [*range(self.workers), *of_servers]
-        return {other for other, place in enumerate(places) if place == places[number] and other != number}
+        """The other participants on a participant's machine."""
+        machines = machines_of(self.workers, self.hosts)
+        return {other for other, machine in enumerate(machines) if machine == machines[number] and other != number}
 
     def worker(self, number: int, incarnation: int = 0, absent: frozenset[int] = frozenset()) -> Worker:
         """A worker, with the initial parameters; `incarnation` and `absent` as in `Setup`.

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Address
-from itertools import combinations, count, permutations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 from mininet.link import Link as Cable
@@ -32,7 +32,7 @@ from dlion_sim.emulation.queueing import Queueing
 from dlion_sim.emulation.shaping import Flow, shape, unbundled
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Cluster, Scenario, Schedule, WorkerPlace
-from dlion_sim.scenario.system import ServerHost
+from dlion_sim.scenario.system import ServerHost, machines_of
 
 LEAST_DELAY = 0.001
 """Seconds; shorter delays are omitted: a message takes about as long on this machine."""
@@ -82,9 +82,7 @@ class Network:
         self._silence = silence
         own = [server for server in servers if isinstance(server, ServerHost)]
         self._machines: Sequence[WorkerPlace | ServerHost] = [*cluster.workers, *own]
-        unused = count(len(cluster.workers))
-        of_servers = [next(unused) if isinstance(server, ServerHost) else server for server in servers]
-        self.machine = [*range(len(cluster.workers)), *of_servers]
+        self.machine = machines_of(len(cluster.workers), servers)
         """The number of each participant's machine: workers' first, then servers' own."""
         self._setup: dict[Any, list[str]] = {}
         """Shell commands of each node."""

@@ -18,7 +18,8 @@ from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.events import Abort, Action
 from dlion_sim.protocol.link_monitor import LinkMonitor
 from dlion_sim.protocol.messages import Body, Contribution, Message
-from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update, WeightedSums
+from dlion_sim.protocol.sums import WeightedSums
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.scenario.model import Model
 from dlion_sim.streams import stream
 

@@ -1,11 +1,9 @@
-"""Gradients on their way: as computed, as sent, as applied, and weighted sums of them."""
+"""Gradients on their way: as computed, as sent, and as applied."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import is_not
-from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -102,72 +100,6 @@ class Incoming:
     def updates(self) -> list[Update]:
         """The own one, if any, and the received ones, in the order of senders."""
         return sorted([*([self.own] if self.own else []), *self.received], key=lambda update: update.sender)
-
-
-Weighted = tuple[Update, float]
-Result = TypeVar("Result")
-
-
-class WeightedSums:
-    """Computes weighted sums, and what is derived of tensors, and caches the last one of each.
-
-    Synchronous workers of one process share an instance and ask for the same sum one after another: the sums of n
-    workers cost n additions instead of n^2.
-    """
-
-    def __init__(self) -> None:
-        self._last: tuple[Sequence[Weighted], Tensor] | None = None
-        self._derived: tuple[Sequence[Tensor], Hashable, Any] | None = None
-
-    def of(self, terms: Sequence[Weighted], size: int) -> Tensor:
-        """The sum [size] of contributions times their factors; missing entries count as 0. Not to be written.
-
-        The result does not depend on the order of the terms, to the bit: they are sorted, whole contributions first,
-        then by (iteration, sender).
-        """
-        ordered = sorted(terms, key=lambda term: (not term[0].is_whole(size), term[0].body.iteration, term[0].sender))
-        if self._last is None or not _same(self._last[0], ordered):
-            self._last = ordered, _sum(ordered, size)
-        return self._last[1]
-
-    def derived(
-        self, tensors: Sequence[Tensor], key: Hashable, function: Callable[[Sequence[Tensor]], Result]
-    ) -> Result:
-        """`function` of `tensors`, which are not written any more, computed once for all that ask one after another for
-        the same objects with an equal `key`, which stands for the function. Not to be written."""
-        last = self._derived
-        if last is None or last[1] != key or len(last[0]) != len(tensors) or any(map(is_not, last[0], tensors)):
-            self._derived = last = tensors, key, function(tensors)
-        result: Result = last[2]
-        return result
-
-
-def _sum(terms: Sequence[Weighted], size: int) -> Tensor:
-    (first, factor), *rest = terms
-    if first.is_whole(size):
-        total = first.tensors[0] * factor
-    else:
-        total = torch.zeros(size, device=first.tensors[0].device)
-        first.add_to(total, factor)
-    for update, factor in rest:
-        update.add_to(total, factor)
-    return total
-
-
-def _same(terms: Sequence[Weighted], others: Sequence[Weighted]) -> bool:
-    """Whether all tensors are the same objects, which are not written after sending."""
-    return len(terms) == len(others) and all(
-        factor == other_factor and (update is other or _is_same(update, other))
-        for (update, factor), (other, other_factor) in zip(terms, others, strict=True)
-    )
-
-
-def _is_same(update: Update, other: Update) -> bool:
-    return (
-        update.body.offset == other.body.offset
-        and len(update.tensors) == len(other.tensors)
-        and all(tensor is its for tensor, its in zip(update.tensors, other.tensors, strict=True))
-    )
 
 
 def dense_is_smaller(selected: int, size: int) -> bool:

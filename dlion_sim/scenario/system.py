@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer
@@ -95,6 +96,17 @@ class ParameterServers(Model):
 
 AnyTopology = AllToAll | Ring | Bipartite | Torus | Exponential | Regular | SmallWorld | Edges | ParameterServers
 Topology = Annotated[Annotated[AnyTopology, Field(discriminator="kind")], or_name(AnyTopology)]
+
+
+def hosts_of(topology: AnyTopology | None) -> Sequence[int | ServerHost]:
+    """The hosts of parameter servers, if any: a worker, by number, or a machine of its own."""
+    return topology.hosts if isinstance(topology, ParameterServers) else ()
+
+
+def machines_of(workers: int, hosts: Iterable[int | ServerHost]) -> list[int]:
+    """The machine of each participant, by number: of workers their own, of servers the host's or the next one."""
+    following = count(workers)
+    return [*range(workers), *(next(following) if isinstance(host, ServerHost) else host for host in hosts)]
 
 
 class ChoiceSpec(ShortForm):

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import carray, njit, types  # type: ignore[attr-defined]
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import overload
+
+from dlion_sim.addresses import pointer
 
 NOWHERE, GONE = -1, -2
 LONGEST_ROUTE = 4
@@ -99,27 +100,9 @@ class _Net(NamedTuple):
     weights: Any  # [F] whole numbers, so that sums are exact, or None where all are 1
 
 
-def locate(*arrays: Any) -> Any:
-    """The addresses and lengths [arrays, 2] of a `_Net`'s arrays, in its order, valid while these exist.
-
-    Passing the arrays themselves takes longer than the filling of a small network.
-    """
-    return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64)
-
-
-@intrinsic
-def pointer(_, address):
-    """The memory at an address."""
-
-    def generate(_, builder, __, arguments):
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return types.voidptr(address), generate
-
-
 @_inlined
 def _net(located, now, cross_traffic, weights):
-    """The network whose arrays `locate` has located."""
+    """The network whose arrays `locate` has located, in the order of its fields."""
     return _Net(
         carray(pointer(located[0, 0]), located[0, 1], LINK),
         carray(pointer(located[1, 0]), located[1, 1], FLOW),

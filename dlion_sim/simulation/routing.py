@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
 from dlion_sim.scenario import Cluster, Fabric, Schedule, WorkerPlace
 from dlion_sim.scenario.machines import Nic
-from dlion_sim.scenario.system import ServerHost
+from dlion_sim.scenario.system import ServerHost, machines_of
 
 BITS_PER_BYTE = 8
 
@@ -58,7 +58,7 @@ class Routing:
         own = {workers + number: each for number, each in enumerate(servers) if isinstance(each, ServerHost)}
         machines: list[WorkerPlace | ServerHost] = [*cluster.workers, *own.values()]
         names = [*(worker.name for worker in cluster.workers), *(f"server {number}" for number in own)]
-        self._machine: list[int] = [*range(workers), *_machines_of(servers, workers)]
+        self._machine = machines_of(workers, servers)
         self._cloud = [machine.cloud for machine in machines]
         self._up = [self._add(f"{name} up", each.nic.up) for name, each in zip(names, machines, strict=True)]
         self._down = [self._add(f"{name} down", each.nic.down) for name, each in zip(names, machines, strict=True)]
@@ -176,14 +176,3 @@ def _of_each(fabric: Fabric, capacities_bps: Iterable[Schedule]) -> Schedule:
     """The capacity of a leaf's link to or from a spine, given those of its machines' NICs."""
     together = sum(capacity_bps.value_at(0) for capacity_bps in capacities_bps)
     return fabric.bandwidth or Schedule.constant(together / (fabric.oversubscription or 1.0) / fabric.spines)
-
-
-def _machines_of(servers: Sequence[int | ServerHost], workers: int) -> Iterator[int]:
-    """The machine of each server: a worker's number, or the next one after the workers'."""
-    own = workers
-    for server in servers:
-        if isinstance(server, ServerHost):
-            yield own
-            own += 1
-        else:
-            yield server

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dlion_sim.addresses import locate
 from dlion_sim.simulation import progressive_filling
 from dlion_sim.simulation.progressive_filling import BLOCK, LONGEST_ROUTE, NOWHERE
 
@@ -231,7 +232,7 @@ class SharedLinks:
 
     def _locate(self) -> npt.NDArray[np.int64]:
         """The addresses of the arrays, to be updated when one is replaced."""
-        located: npt.NDArray[np.int64] = progressive_filling.locate(
+        located: npt.NDArray[np.int64] = locate(
             self._links,
             self._flows,
             self._progress,

@@ -1,11 +1,14 @@
 """Weighted sums of contributions, computed once for all workers."""
 
+import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlion_sim.protocol import sums
 from dlion_sim.protocol.messages import Contribution, Message
-from dlion_sim.protocol.updates import Update, WeightedSums
+from dlion_sim.protocol.sums import WeightedSums
+from dlion_sim.protocol.updates import Update
 
 SIZE = 6
 
@@ -39,32 +42,59 @@ def test_a_sum_is_that_of_its_terms_whatever_their_order(terms, random):
     assert torch.equal(WeightedSums().of(shuffled, SIZE), total)
 
 
+def entries(sender, size, count, seed):
+    """A contribution of so many entries, at random places."""
+    generator = torch.Generator().manual_seed(seed)
+    indices = torch.randperm(size, generator=generator)[:count].sort().values.to(torch.int32)
+    return Update(sender, Contribution(0, 1), (indices, torch.randn(count, generator=generator)))
+
+
+@given(st.lists(st.integers(0, 20_000), min_size=1, max_size=4), st.booleans(), st.floats(-2, 2), st.integers(0, 99))
+@settings(deadline=None, max_examples=30)
+def test_the_sum_of_entries_is_to_the_bit_what_operators_add(counts, has_whole, factor, seed):
+    size = sums._LARGE + 17
+    whole = torch.randn(size, generator=torch.Generator().manual_seed(seed))
+    expected = whole * factor if has_whole else torch.zeros(size)
+    terms = [(entries(1 + place, size, count, seed + place), 0.3 * (1 + place)) for place, count in enumerate(counts)]
+    for each, its_factor in terms:
+        each.add_to(expected, its_factor)
+    own = [(update(0, whole), factor)] if has_whole else []
+    assert torch.equal(WeightedSums().of([*terms, *own], size), expected)
+
+
+@pytest.mark.parametrize("indices", [[-1, 4], [4, sums._LARGE], [9000, 3], [2**31 - 1]])
+def test_indices_are_not_trusted(indices):
+    bad = Update(1, Contribution(0, 1), (torch.tensor(indices, dtype=torch.int32), torch.ones(len(indices))))
+    with pytest.raises(IndexError):
+        WeightedSums().of([(update(0, torch.ones(sums._LARGE)), 0.5), (bad, 0.5)], sums._LARGE)
+
+
 def update(sender, values, iteration=0):
     return Update(sender, Contribution(iteration, 1), (values,))
 
 
 def test_a_sum_is_computed_once():
-    sums, first, second = WeightedSums(), torch.ones(SIZE), torch.ones(SIZE)
-    total = sums.of([(update(0, first), 0.5), (update(1, second), 0.5)], SIZE)
-    assert sums.of([(update(1, second), 0.5), (update(0, first), 0.5)], SIZE) is total
-    assert sums.of([(update(0, first), 0.5), (update(1, second), 0.25)], SIZE)[0] == 0.75
-    assert sums.of([(update(0, first), 0.5), (update(1, second.clone()), 0.5)], SIZE) is not total
-    assert sums.of([(update(0, first), 0.5)], SIZE)[0] == 0.5
+    cached, first, second = WeightedSums(), torch.ones(SIZE), torch.ones(SIZE)
+    total = cached.of([(update(0, first), 0.5), (update(1, second), 0.5)], SIZE)
+    assert cached.of([(update(1, second), 0.5), (update(0, first), 0.5)], SIZE) is total
+    assert cached.of([(update(0, first), 0.5), (update(1, second), 0.25)], SIZE)[0] == 0.75
+    assert cached.of([(update(0, first), 0.5), (update(1, second.clone()), 0.5)], SIZE) is not total
+    assert cached.of([(update(0, first), 0.5)], SIZE)[0] == 0.5
 
 
 def test_what_is_derived_is_computed_once():
-    sums, asked = WeightedSums(), []
+    cached, asked = WeightedSums(), []
 
     def added(tensors):
         asked.append(len(tensors))
         return sum(tensors)
 
     one, other = torch.ones(SIZE), torch.ones(SIZE)
-    first = sums.derived([one, other], "sum", added)
-    assert sums.derived([one, other], "sum", added) is first
+    first = cached.derived([one, other], "sum", added)
+    assert cached.derived([one, other], "sum", added) is first
     assert asked == [2]
     for tensors, key in (([one, other], "another"), ([one, other.clone()], "another"), ([one], "another")):
-        assert torch.equal(sums.derived(tensors, key, added), sum(tensors))
+        assert torch.equal(cached.derived(tensors, key, added), sum(tensors))
     assert asked == [2, 2, 2, 1]
 
 

@@ -8,6 +8,7 @@ import yaml
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Schedule, from_data, load
+from dlion_sim.scenario.system import ParameterServers, ServerHost, hosts_of, machines_of
 
 
 def test_workers_are_numbered_in_order_and_within_their_cloud(data: dict[str, Any]) -> None:
@@ -17,6 +18,13 @@ def test_workers_are_numbered_in_order_and_within_their_cloud(data: dict[str, An
     assert workers[3].cloud == "west"
     assert workers[3].compute.cores == Schedule.constant(4.0)
     assert workers[3].nic.down == Schedule.constant(20e6)
+
+
+def test_servers_are_on_workers_machines_or_on_the_next_ones() -> None:
+    hosts = [1, ServerHost(cloud="east"), 1, ServerHost(cloud="west")]
+    assert machines_of(3, hosts) == [0, 1, 2, 1, 3, 1, 4]
+    assert machines_of(2, hosts_of(ParameterServers(hosts=[0]))) == [0, 1, 0]
+    assert machines_of(2, hosts_of(None)) == [0, 1]
 
 
 def test_the_wan_gives_every_two_clouds_a_path(data: dict[str, Any]) -> None:

@@ -8,10 +8,9 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from dlion_sim.analysis.outages import Interval, clipped, training_outages
-from dlion_sim.analysis.traffic import server_hosts
 from dlion_sim.results import TESTS, Run
 from dlion_sim.scenario import Lv08, Scenario
-from dlion_sim.scenario.system import ServerHost
+from dlion_sim.scenario.system import ServerHost, hosts_of, machines_of
 
 SAME = 1e-7
 """Times (s) that differ by less are equal: they are sums."""
@@ -122,7 +121,9 @@ def _latencies(scenario: Scenario | None, pairs: set[tuple[int, int]]) -> dict[t
     if scenario is None or isinstance(scenario.network.tcp, Lv08):  # Its latency passes before the first byte.
         return dict.fromkeys(pairs, 0.0)
     clouds = [worker.cloud for worker in scenario.cluster.workers]
-    clouds += [host.cloud if isinstance(host, ServerHost) else clouds[host] for host in server_hosts(scenario)]
+    clouds += [
+        host.cloud if isinstance(host, ServerHost) else clouds[host] for host in hosts_of(scenario.system.topology)
+    ]
     lans = {cloud.name: cloud.lan.rtt for cloud in scenario.cluster.clouds}
 
     def latency(a: str, b: str) -> float:
@@ -134,7 +135,5 @@ def _latencies(scenario: Scenario | None, pairs: set[tuple[int, int]]) -> dict[t
 
 def machines(scenario: Scenario | None, workers: int, participants: int) -> list[int]:
     """The number of the machine of each worker and server; a server may share a worker's."""
-    hosts = server_hosts(scenario) if scenario else ()
-    of_servers = [host if isinstance(host, int) else workers + place for place, host in enumerate(hosts)]
-    own = [*range(workers), *of_servers]
-    return [*own, *range(len(own), participants)]
+    known = machines_of(workers, hosts_of(scenario.system.topology) if scenario else ())
+    return [*known, *range(len(known), participants)]

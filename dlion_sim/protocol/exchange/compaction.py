@@ -1,5 +1,7 @@
 """Compiled selection of entries of a gradient, each in one pass over memory where array operations take several.
 
+What is called from outside gives up the interpreter's lock meanwhile, for which threads that compute gradients wait.
+
 Entries come variable by variable, in their order in the gradient; `ends` [variables] has their ends.
 Loops are written so that the compiler can vectorize them: over slices, whose indices cannot be negative, and with
 unsigned counters, as numba handles negative indices of signed ones.
@@ -27,7 +29,7 @@ _STEP = 8
 _unsigned = np.uint64
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def maxima(gradient: Any, ends: Any) -> Any:
     """The greatest magnitude of each variable, at least the least normal number; NaN if an entry is."""
     bits = gradient.view(np.int32)
@@ -40,8 +42,16 @@ def maxima(gradient: Any, ends: Any) -> Any:
     return greatest.view(np.float32)
 
 
+@njit(cache=True, nogil=True)
+def lower_bound(gradient: Any, ends: Any, maxima: Any, stride: int, count: int) -> Any:
+    """A magnitude, normalised, that at least `count` of every `stride`-th entry reach, and few more of these."""
+    bits = _sample(gradient, ends, maxima, stride).view(np.uint32)
+    bucket, _ = _bucket_of(_bucket_counts(bits), count)
+    return np.full(1, bucket << SHIFT, np.uint32).view(np.float32)[0]
+
+
 @njit(cache=True)
-def sample(gradient: Any, ends: Any, maxima: Any, stride: int) -> Any:
+def _sample(gradient: Any, ends: Any, maxima: Any, stride: int) -> Any:
     """Normalised magnitudes of every `stride`-th entry, NaN as 0."""
     magnitudes = np.zeros((len(gradient) + stride - 1) // stride, np.float32)
     variable = 0
@@ -55,7 +65,7 @@ def sample(gradient: Any, ends: Any, maxima: Any, stride: int) -> Any:
     return magnitudes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def normalised(values: Any, ends: Any, maxima: Any) -> Any:
     """Magnitudes over the maxima of their variables."""
     magnitudes = np.empty(len(values), np.float32)
@@ -68,7 +78,7 @@ def normalised(values: Any, ends: Any, maxima: Any) -> Any:
 
 
 @njit(cache=True)
-def cutoffs(maxima: Any, threshold: float) -> Any:
+def _cutoffs(maxima: Any, threshold: float) -> Any:
     """The least magnitude of each variable that, normalised, reaches the threshold and is not 0.
 
     Entries are compared with it instead of being normalised. It is found by bisection of the floats' bits, as the
@@ -112,9 +122,10 @@ def _marks(entries: Any, count: int, cutoff: Any) -> Any:
     return word
 
 
-@njit(cache=True)
-def reaching(gradient: Any, ends: Any, cutoffs: Any) -> Any:
-    """Indices and values of the entries that reach their variable's cutoff, and the variables' ends among them."""
+@njit(cache=True, nogil=True)
+def reaching(gradient: Any, ends: Any, maxima: Any, threshold: float) -> Any:
+    """Indices and values of the entries that, normalised, reach the threshold, and the variables' ends among them."""
+    cutoffs = _cutoffs(maxima, threshold)
     indices, values = np.empty(len(gradient) + _STEP, np.int32), np.empty(len(gradient) + _STEP, np.float32)
     kept, kept_ends = _unsigned(0), np.empty_like(ends)
     words = np.empty(_CHUNK // _WORD, np.uint64)
@@ -141,10 +152,10 @@ def reaching(gradient: Any, ends: Any, cutoffs: Any) -> Any:
     return indices[:count], values[:count], kept_ends
 
 
-@njit(cache=True)
-def at_least(indices: Any, values: Any, ends: Any, cutoffs: Any) -> Any:
+@njit(cache=True, nogil=True)
+def at_least(indices: Any, values: Any, ends: Any, maxima: Any, threshold: float) -> Any:
     """As `reaching`, of entries that were selected already; efficient if they are not few."""
-    count = 0
+    cutoffs, count = _cutoffs(maxima, threshold), 0
     for variable in range(len(ends)):
         some, cutoff = values[ends[variable - 1] if variable else 0 : ends[variable]], cutoffs[variable]
         for place in range(len(some)):
@@ -162,24 +173,16 @@ def at_least(indices: Any, values: Any, ends: Any, cutoffs: Any) -> Any:
     return kept_indices[:count], kept_values[:count], kept_ends
 
 
-@njit(cache=True)
-def lower_bound(values: Any, count: int) -> Any:
-    """A number that at least `count` of the `values` [n] (float32, none negative) reach, and few more."""
-    bits = values.view(np.uint32)
-    bucket, _ = _bucket_of(_bucket_counts(bits), count)
-    return np.full(1, bucket << SHIFT, np.uint32).view(np.float32)[0]
-
-
-@njit(cache=True)
-def thresholds(values: Any, counts: Any) -> Any:
-    """For each of `counts` [k] (int64) the smallest of the positive `values` [n] that at most so many of them reach.
+@njit(cache=True, nogil=True)
+def thresholds(values: Any, ends: Any, maxima: Any, counts: Any) -> Any:
+    """For each of `counts` [k] (int64) the smallest of the normalised `values` [n], none 0, that at most so many reach.
 
     Infinity if none is; float32 [k].
 
-    Values are counted by their leading bits. So a rank is known to lie in one bucket, and only those buckets' few
+    They are counted by their leading bits. So a rank is known to lie in one bucket, and only those buckets' few
     values are put in order.
     """
-    bits, size = values.view(np.uint32), len(values)
+    bits, size = normalised(values, ends, maxima).view(np.uint32), len(values)
     found = np.full(len(counts), _INFINITE, np.uint32)
     in_bucket = _bucket_counts(bits)
     buckets, above = np.zeros(len(counts), np.int64), np.zeros(len(counts), np.int64)

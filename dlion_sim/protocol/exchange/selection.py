@@ -53,7 +53,8 @@ class Ranking:
         """
         size = len(self._gradient)
         self._find_at_least(max((count for count in counts if count < size), default=0))
-        found = compaction.thresholds(self._magnitudes(), np.array(counts, np.int64)).tolist()
+        _, values, ends = self._found
+        found = compaction.thresholds(values, ends, self._maxima, np.array(counts, np.int64)).tolist()
         return [0.0 if count >= size else threshold for count, threshold in zip(counts, found, strict=True)]
 
     def selections(self, thresholds: Sequence[float]) -> dict[float, tuple[Tensor, Tensor]]:
@@ -62,8 +63,7 @@ class Ranking:
         self._lower_bound_to(min(ascending, default=float("inf")))
         found, chosen = self._found, {}
         for threshold in ascending:
-            cutoffs = compaction.cutoffs(self._maxima, threshold)
-            found = compaction.at_least(*found, cutoffs)  # each from the one before, as it holds them all
+            found = compaction.at_least(*found, self._maxima, threshold)  # the one before holds them all
             chosen[threshold] = torch.from_numpy(found[0]), torch.from_numpy(found[1])
         return chosen
 
@@ -72,7 +72,8 @@ class Ranking:
         self._find_at_least(count)
         indices = self._found[0]
         if len(indices) > count:
-            indices = np.sort(indices[np.argpartition(self._magnitudes(), -count)[-count:]])
+            magnitudes = compaction.normalised(*self._found[1:], self._maxima)
+            indices = np.sort(indices[np.argpartition(magnitudes, -count)[-count:]])
         return torch.from_numpy(indices)
 
     def _find_at_least(self, count: int) -> None:
@@ -87,19 +88,14 @@ class Ranking:
         stride = len(self._gradient) // _SAMPLE
         if stride <= 1:  # All are compared sooner than a sample.
             return 0.0
-        sample = compaction.sample(self._gradient, self._ends, self._maxima, stride)
         expected = count / stride
-        return float(compaction.lower_bound(sample, int(expected + 4 * math.sqrt(expected)) + 16))
+        of_sample = int(expected + 4 * math.sqrt(expected)) + 16
+        return float(compaction.lower_bound(self._gradient, self._ends, self._maxima, stride, of_sample))
 
     def _lower_bound_to(self, reach: float) -> None:
         if reach < self._bound:
-            self._found = compaction.reaching(self._gradient, self._ends, compaction.cutoffs(self._maxima, reach))
+            self._found = compaction.reaching(self._gradient, self._ends, self._maxima, reach)
             self._bound = reach
-
-    def _magnitudes(self) -> npt.NDArray[np.float32]:
-        _, values, ends = self._found
-        magnitudes: npt.NDArray[np.float32] = compaction.normalised(values, ends, self._maxima)
-        return magnitudes
 
 
 class SortedRanking:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dlion_sim.addresses import locate
 from dlion_sim.simulation.packets.state import ARRAYS, LONGEST_PATH, NONE, PIECES
-from dlion_sim.simulation.progressive_filling import locate
 
 _LEAST, _LEAST_PACKETS = 64, 1024
 

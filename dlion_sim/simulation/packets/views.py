@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numba import carray, njit  # type: ignore[attr-defined]
 
+from dlion_sim.addresses import pointer
 from dlion_sim.simulation.packets.state import ARRAYS, LONGEST_PATH
-from dlion_sim.simulation.progressive_filling import pointer
 
 inlined = njit(forceinline=True)
 """Without a cache, as callers would not be recompiled after a change."""
