@@ -213,7 +213,8 @@ def test_scale(columns):
 
 def test_selection(columns):
     table = columns("selection")
-    assert len(figures(table["ms"])) == len(figures(table["times one copy"])) == 2
+    assert table[""] == ["one copy", "select and pack", "add all", "add one after another"]
+    assert len(figures(table["ms"])) == len(figures(table["times one copy"])) == 4
 
 
 def test_systems(columns):
