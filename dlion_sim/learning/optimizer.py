@@ -31,6 +31,10 @@ class Rule(Protocol):
     def remembers(self) -> bool:
         """Whether a step depends on earlier gradients."""
 
+    @property
+    def plain(self) -> bool:
+        """Whether a step only subtracts the gradient times the learning rate."""
+
     def moments(self, parameters: Tensor) -> Moments:
         """Those before the first step of `parameters` [P]."""
 
@@ -48,6 +52,10 @@ class Sgd:
     @property
     def remembers(self) -> bool:
         return self._momentum > 0
+
+    @property
+    def plain(self) -> bool:
+        return not (self._momentum or self._weight_decay)
 
     def moments(self, parameters: Tensor) -> Moments:
         """None: the first gradient is the first velocity."""
@@ -76,6 +84,7 @@ class Adam:
     """
 
     remembers = True
+    plain = False
 
     def __init__(self, weight_decay: float = 0.0) -> None:
         self._weight_decay = weight_decay
@@ -117,6 +126,7 @@ class Muon:
     """
 
     remembers = True
+    plain = False
 
     def __init__(self, layout: Layout, weight_decay: float) -> None:
         self._weight_decay = weight_decay
@@ -174,6 +184,8 @@ def _is_of_head(name: str) -> bool:
 
 class Clipped:
     """Another rule, with a gradient that is longer than `norm` shortened to it (Pascanu et al., ICML 2013)."""
+
+    plain = False
 
     def __init__(self, rule: Rule, norm: float) -> None:
         self._rule = rule

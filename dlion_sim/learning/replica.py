@@ -90,6 +90,17 @@ class Replica:
             state.step(self._rule, gradient, rate)
             before.remember(gradient, rate, state)
 
+    def step_by(self, add: Callable[[Tensor, float], None]) -> None:
+        """As `step`, to the bit, with a gradient that `add` adds times a number to parameters, if steps are `plain`."""
+        state, rate = self._writable(), self.learning_rate
+        self._steps += 1
+        add(state.parameters, -rate)
+
+    @property
+    def plain(self) -> bool:
+        """Whether a step is that of plain SGD: it only subtracts the gradient times the learning rate."""
+        return self._rule.plain
+
     @property
     def remembers(self) -> bool:
         """Whether steps depend on earlier gradients."""

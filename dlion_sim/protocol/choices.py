@@ -250,7 +250,11 @@ class Exchange(Choice, ABC):
         that received the same contributions get the same result, to the bit.
         """
         if terms := [(update, incoming.factor(update.body)) for update in incoming.updates]:
-            self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
+            replica, sums = self.setup.replica, self.setup.sums
+            if replica.plain and (add := sums.adding(terms, replica.layout.size)):
+                replica.step_by(add)
+            else:
+                replica.step(sums.of(terms, replica.layout.size))
         return len(incoming.received)
 
     def settled(self) -> list[Action]:

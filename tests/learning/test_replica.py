@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import pytest
 import torch
@@ -58,6 +59,10 @@ class MuonAndAdamW:
 
 def replica(**optimizer):
     return Replica(Layout.of(model()), flatten(model()), **({"learning_rate": 0.1} | optimizer))
+
+
+def add_to(vector, parameters, times):
+    parameters.add_(vector, alpha=times)
 
 
 def gradient(size, seed=0):
@@ -215,6 +220,7 @@ def test_a_pickled_replica_continues_to_the_bit(spec, _):
 
 writes = st.one_of(
     st.tuples(st.just("step"), st.integers(0, 2)),
+    st.tuples(st.just("step_by"), st.integers(0, 2)),
     st.tuples(st.just("merge"), st.integers(0, 2)),
     st.tuples(st.just("mix"), st.integers(0, 2)),
     st.tuples(st.just("write"), st.integers(0, 2)),
@@ -222,6 +228,12 @@ writes = st.one_of(
     st.tuples(st.just("pickle"), st.just(0)),
 )
 """What may happen to a replica, and with which of three vectors."""
+
+
+def test_only_plain_sgd_is_plain():
+    assert [replica(**spec).plain for spec, _ in OPTIMIZERS] == [True] + [False] * (len(OPTIMIZERS) - 1)
+    for other in ({"weight_decay": 0.05}, {"clip_norm": 0.5}):
+        assert not replica(kind="sgd", **other).plain
 
 
 @pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
@@ -240,7 +252,9 @@ def test_twins_are_equal_to_independent_replicas(spec, _, schedule):
             continue
         for each in (twins[number], loners[number]):
             match what:
-                case "step":
+                case "step_by" if each.plain and each is twins[number]:
+                    each.step_by(partial(add_to, vectors[vector]))
+                case "step" | "step_by":
                     each.step(vectors[vector])
                 case "merge":
                     each.merge(vectors[vector], 0.3)

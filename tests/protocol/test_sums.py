@@ -62,11 +62,41 @@ def test_the_sum_of_entries_is_to_the_bit_what_operators_add(counts, has_whole, 
     assert torch.equal(WeightedSums().of([*terms, *own], size), expected)
 
 
-@pytest.mark.parametrize("indices", [[-1, 4], [4, sums._LARGE], [9000, 3], [2**31 - 1]])
+@given(st.lists(st.integers(0, 20_000), min_size=1, max_size=4), st.floats(-2, 2), st.integers(0, 99))
+@settings(deadline=None, max_examples=30)
+def test_what_is_added_without_a_sum_is_to_the_bit_what_the_sum_adds(counts, times, seed):
+    size = sums._LARGE + 17
+    mine, total = torch.randn(2, size, generator=torch.Generator().manual_seed(seed))
+    terms = [(entries(1 + place, size, count, seed + place), 0.3 * (1 + place)) for place, count in enumerate(counts)]
+    terms.append((update(0, total), 0.7))
+    expected = mine.add(WeightedSums().of(terms, size), alpha=times)
+    WeightedSums().adding(terms, size)(mine, times)
+    assert torch.equal(mine, expected)
+
+
+def test_sums_that_others_may_ask_for_are_not_added_without_being_kept():
+    size = sums._LARGE
+    whole, some = update(0, torch.ones(size)), entries(1, size, 10, 0)
+    for terms in ([whole], [some], [whole, update(1, torch.ones(size))], [whole, update(1, torch.ones(5))]):
+        assert WeightedSums().adding([(each, 0.5) for each in terms], size) is None
+    small = [(update(0, torch.ones(SIZE)), 0.5), (entries(1, SIZE, 3, 0), 0.5)]
+    assert WeightedSums().adding(small, SIZE) is None
+
+
+@pytest.mark.parametrize(
+    "indices", [[-1, 4], [4, sums._LARGE - 5 + sums._BLOCK], [9000, 3], [2**31 - 1], [*range(7), -1], [5000] * 8 + [3]]
+)
 def test_indices_are_not_trusted(indices):
+    size = sums._LARGE - 5 + sums._BLOCK
     bad = Update(1, Contribution(0, 1), (torch.tensor(indices, dtype=torch.int32), torch.ones(len(indices))))
+    terms = [(update(0, torch.ones(size)), 0.5), (bad, 0.5)]
     with pytest.raises(IndexError):
-        WeightedSums().of([(update(0, torch.ones(sums._LARGE)), 0.5), (bad, 0.5)], sums._LARGE)
+        WeightedSums().of(terms, size)
+    room = torch.zeros(size + 2 * sums._BLOCK)
+    with pytest.raises(IndexError):
+        WeightedSums().adding(terms, size)(room[sums._BLOCK : sums._BLOCK + size], 1.0)
+    assert not room[: sums._BLOCK].any()
+    assert not room[sums._BLOCK + size :].any()
 
 
 def update(sender, values, iteration=0):

@@ -19,7 +19,7 @@ from torch import Tensor
 from dlion_sim.learning.flat import Layout
 from dlion_sim.protocol.exchange import compaction
 
-_SAMPLE = 2**15
+_SAMPLE = 2**13
 """The size of the sample from which a lower bound is estimated."""
 _LEAST = torch.finfo(torch.float32).tiny
 
