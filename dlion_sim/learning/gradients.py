@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from dlion_sim.learning.datasets import Dataset
+from dlion_sim.learning.flat import Layout
 from dlion_sim.learning.layers import Kernels
 from dlion_sim.learning.pool import ModelPool
+from dlion_sim.learning.recorded import is_recordable, recorded
 from dlion_sim.learning.replica import Replica, look_at
 
 _PART = 256
 """Samples of one forward and backward pass: activations of larger ones no longer fit a core's caches."""
+
+_PROGRAMS = 64
+"""Batch sizes whose operators are recorded; those of the least recently used one are dropped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +64,8 @@ class GradientExecutor:
 
     Submitted gradients are computed in the background, concurrently. Results do not depend, to the bit, on what is
     computed concurrently or on the number of `threads` (default: that of torch). Gradients of at most `at_once` samples
-    are computed by the thread that submits them. `kernels` are those of a CPU.
+    are computed by the thread that submits them, by recorded operators if the model allows it. `kernels` are those of a
+    CPU.
     """
 
     def __init__(
@@ -72,6 +80,8 @@ class GradientExecutor:
     ) -> None:
         self._dataset = dataset.to(device)
         self._at_once = at_once
+        self._layout = Layout.of(model)
+        self._program = lru_cache(_PROGRAMS)(self._record)
         self._pool = ModelPool(model, device, threads, kernels)
 
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
@@ -95,6 +105,9 @@ class GradientExecutor:
     def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[float, Tensor]:
         replica, samples = work
         indices = torch.from_numpy(samples).to(self._dataset.train_targets.device)
+        if len(samples) <= min(self._at_once, _PART) and (program := self._program(model, len(samples))):
+            loss, gradient = program(replica.parameters, indices)
+            return loss.item(), gradient
         variables = look_at(model, replica)
         parts = (self._part(model, variables, part, len(indices)) for part in torch.split(indices, _PART))
         total_loss, total = next(parts)
@@ -103,8 +116,23 @@ class GradientExecutor:
             total += gradient
         return total_loss.item(), total.to(replica.parameters.device)
 
+    def _record(self, model: nn.Module, batch_size: int) -> Callable[..., Sequence[Tensor]] | None:
+        """The loss and the gradient [P] of parameters [P] over so many samples, by the model's recorded operators.
+
+        None if they depend on values.
+        """
+        if not is_recordable(model):
+            return None
+
+        def compute(parameters: Tensor, indices: Tensor) -> Sequence[Tensor]:
+            variables = [view.detach().requires_grad_() for view in self._layout.views(parameters)]
+            named = dict(zip(self._layout.names, variables, strict=True))
+            return self._part(partial(functional_call, model, named), variables, indices, batch_size)
+
+        return recorded(compute, torch.zeros(self._layout.size), torch.zeros(batch_size, dtype=torch.int64))
+
     def _part(
-        self, model: nn.Module, variables: Sequence[nn.Parameter], indices: Tensor, batch_size: int
+        self, model: Callable[[Tensor], Tensor], variables: Sequence[Tensor], indices: Tensor, batch_size: int
     ) -> tuple[Tensor, Tensor]:
         """The contribution of the samples `indices` to the means over a batch."""
         outputs = model(self._dataset.transform(self._dataset.train_inputs[indices]))

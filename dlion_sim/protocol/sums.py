@@ -28,6 +28,7 @@ _LARGE = 2**16
 _NOTHING = np.empty(0, np.float32)
 Weighted = tuple[Update, float]
 Adding = Callable[[Tensor, float], None]
+"""Adds a sum times a number to a vector [P]."""
 Result = TypeVar("Result")
 
 
