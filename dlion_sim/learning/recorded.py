@@ -55,6 +55,11 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor, name in zip(inputs, self._inputs, strict=True):
             self._call(tensor, name)
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Of PyTorch, which otherwise imports its compiler for the method below: a second."""
+        return False
+
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
