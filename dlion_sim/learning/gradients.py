@@ -100,6 +100,7 @@ class GradientExecutor:
         return ticket.read()
 
     def close(self) -> None:
+        self._program.cache_clear()
         self._pool.close()
 
     def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[float, Tensor]:

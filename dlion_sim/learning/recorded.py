@@ -53,7 +53,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """These tensors, kept so that no other one gets the identity of one."""
         self._constants: dict[str, Any] = {}
         for tensor, name in zip(inputs, self._inputs, strict=True):
-            self._call(tensor, name)
+            self._set_name(tensor, name)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -66,13 +66,13 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         if function is torch.ops.aten.detach.default:  # only for derivatives
-            self._call(result, self._written(args[0]))
+            self._set_name(result, self._written(args[0]))
             return result
         call = [self._written(each) for each in args] + [f"{name}={self._written(kwargs[name])}" for name in kwargs]
         line = f"{self._constant(function)}({', '.join(call)})"
         results, place = (result if isinstance(result, (tuple, list)) else [result]), len(self._lines)
         for number, tensor in enumerate(results):
-            self._call(tensor, f"result_{place}_{number}")
+            self._set_name(tensor, f"result_{place}_{number}")
         targets = ", ".join(f"result_{place}_{number}" for number in range(len(results)))
         self._lines.append(f"{targets}{',' * isinstance(result, (tuple, list))} = {line}")
         return result
@@ -85,7 +85,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made: Callable[..., Sequence[Tensor]] = self._constants["program"]
         return made
 
-    def _call(self, tensor: Tensor, name: str) -> None:
+    def _set_name(self, tensor: Tensor, name: str) -> None:
         """Name the variable of a tensor."""
         self._names[id(tensor)] = name
         self._tensors.append(tensor)
