@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,8 @@ from dlion_sim.learning.replica import Replica, look_at
 _PART = 256
 """Samples of one forward and backward pass: activations of larger ones no longer fit a core's caches."""
 
-_PROGRAMS = 64
-"""Batch sizes whose operators are recorded; those of the least recently used one are dropped."""
+_OFTEN = 16
+"""Gradients of a batch size before its operators are recorded, which takes as long as some ten gradients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,8 @@ class GradientExecutor:
 
     Submitted gradients are computed in the background, concurrently. Results do not depend, to the bit, on what is
     computed concurrently or on the number of `threads` (default: that of torch). Gradients of at most `at_once` samples
-    are computed by the thread that submits them, by recorded operators if the model allows it. `kernels` are those of a
-    CPU.
+    are computed by the thread that submits them, those of frequent batch sizes by recorded operators if the model
+    allows it. `kernels` are those of a CPU.
     """
 
     def __init__(
@@ -81,7 +82,9 @@ class GradientExecutor:
         self._dataset = dataset.to(device)
         self._at_once = at_once
         self._layout = Layout.of(model)
-        self._program = lru_cache(_PROGRAMS)(self._record)
+        self._program = cache(self._record)
+        self._computed_at_once: Counter[int] = Counter()
+        """Gradients by batch size."""
         self._pool = ModelPool(model, device, threads, kernels)
 
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
@@ -106,9 +109,12 @@ class GradientExecutor:
     def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[float, Tensor]:
         replica, samples = work
         indices = torch.from_numpy(samples).to(self._dataset.train_targets.device)
-        if len(samples) <= min(self._at_once, _PART) and (program := self._program(model, len(samples))):
-            loss, gradient = program(replica.parameters, indices)
-            return loss.item(), gradient
+        if len(samples) <= min(self._at_once, _PART):
+            self._computed_at_once[len(samples)] += 1
+            is_frequent = self._computed_at_once[len(samples)] > _OFTEN
+            if is_frequent and (program := self._program(model, len(samples))):
+                loss, gradient = program(replica.parameters, indices)
+                return loss.item(), gradient
         variables = look_at(model, replica)
         parts = (self._part(model, variables, part, len(indices)) for part in torch.split(indices, _PART))
         total_loss, total = next(parts)

@@ -61,8 +61,10 @@ class WeightedSums:
         one worker alone. Raises IndexError, with the vector written, for indices that are not increasing and below
         `size`.
         """
+        if size < _LARGE:
+            return None
         (own, factor), *rest = _ordered(terms, size)
-        if not (rest and own.is_whole(size) and _are_for_compiled_code(rest, size)):
+        if not (rest and own.is_whole(size) and _are_for_compiled_code(rest)):
             return None
         return partial(_add_terms, keeps=True, whole=own.tensors[0], its_factor=factor, entries=rest)
 
@@ -86,7 +88,7 @@ def _sum(terms: Sequence[Weighted], size: int) -> Tensor:
     (first, factor), *rest = terms
     whole = first.tensors[0] if first.is_whole(size) else None
     entries = terms if whole is None else rest
-    if entries and _are_for_compiled_code(entries, size):
+    if size >= _LARGE and entries and _are_for_compiled_code(entries):
         total = torch.empty(size)
         _add_terms(total, 1.0, keeps=False, whole=whole, its_factor=factor, entries=entries)
         return total
@@ -96,9 +98,9 @@ def _sum(terms: Sequence[Weighted], size: int) -> Tensor:
     return total
 
 
-def _are_for_compiled_code(terms: Sequence[Weighted], size: int) -> bool:
-    """Whether they are of many parameters, and indices and values as compiled code, which trusts them, reads them."""
-    return size >= _LARGE and all(
+def _are_for_compiled_code(terms: Sequence[Weighted]) -> bool:
+    """Whether they are indices and values as compiled code, which trusts them, reads them."""
+    return all(
         len(update.tensors) == 2
         and len(update.tensors[0]) == len(update.tensors[1])
         and all(

@@ -89,7 +89,8 @@ def executors(model, dataset):
     return GradientExecutor(model, dataset, device, at_once=2000), GradientExecutor(model, dataset, device)
 
 
-def test_gradients_at_once_are_to_the_bit_those_of_the_background(digits, counted):
+def test_gradients_at_once_are_to_the_bit_those_of_the_background(digits, counted, monkeypatch):
+    monkeypatch.setattr(gradients_module, "_OFTEN", 0)
     model = build("mlp", (1, 8, 8), 10, seed=0)
     at_once, background = executors(model, digits)
     random = np.random.default_rng(0)
@@ -108,7 +109,26 @@ def test_gradients_at_once_are_to_the_bit_those_of_the_background(digits, counte
         executor.close()
 
 
-def test_a_model_with_chance_is_not_recorded(digits, counted):
+def test_only_frequent_batch_sizes_are_recorded(digits, counted):
+    model = build("mlp", (1, 8, 8), 10, seed=0)
+    at_once, background = executors(model, digits)
+    replica = Replica(Layout.of(model), flatten(model), learning_rate=0.1)
+    for size in (8, 9):
+        for _ in range(gradients_module._OFTEN):
+            at_once.submit(replica, np.arange(size))
+    assert not counted
+    loss, gradient = at_once.result(at_once.submit(replica, np.arange(9)))
+    at_once.submit(replica, np.arange(9))
+    assert counted == [9]
+    expected_loss, expected = background.result(background.submit(replica, np.arange(9)))
+    assert loss == expected_loss
+    assert torch.equal(gradient, expected)
+    for executor in (at_once, background):
+        executor.close()
+
+
+def test_a_model_with_chance_is_not_recorded(digits, counted, monkeypatch):
+    monkeypatch.setattr(gradients_module, "_OFTEN", 0)
     model = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 10))
     at_once, background = executors(model, digits)
     replica = Replica(Layout.of(model), flatten(model), learning_rate=0.1)
