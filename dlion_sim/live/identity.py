@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,13 +59,15 @@ class Identity:
             ) from None
         return identity
 
-    def connecting(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, receiver: int) -> ssl.SSLObject:
-        """The end of a connection to a node."""
-        return self.client.wrap_bio(incoming, outgoing, server_hostname=name_of(receiver))
+    def wrap(self, connected: socket.socket, receiver: int | None = None) -> ssl.SSLSocket:
+        """The end of a connection to a node, or of one from a node, which `check_is` is still to find out.
 
-    def accepting(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
-        """The end of a connection from a node, which `check_is` is still to find out."""
-        return self.server.wrap_bio(incoming, outgoing, server_side=True)
+        Raises OSError where the connection has ended.
+        """
+        context, name = (self.server, None) if receiver is None else (self.client, name_of(receiver))
+        return context.wrap_socket(
+            connected, server_side=receiver is None, server_hostname=name, do_handshake_on_connect=False
+        )
 
     @classmethod
     def _of(cls, ca: str, certificate: Path, key: Path | None = None) -> Self:
@@ -77,14 +80,17 @@ class Identity:
     def _meet_itself(self, rank: int) -> None:
         """Raise ssl.SSLError unless a node accepts it at either end."""
         one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
-        ends = self.connecting(one, other, rank), self.accepting(other, one)
+        ends = (
+            self.client.wrap_bio(one, other, server_hostname=name_of(rank)),
+            self.server.wrap_bio(other, one, server_side=True),
+        )
         for end in (*ends, *ends):
             with suppress(ssl.SSLWantReadError):
                 end.do_handshake()
 
 
 def check_is(rank: int, certificate: Any) -> None:
-    """Raise PeerError unless a peer's certificate (as of `SSLObject.getpeercert`) is that of a node."""
+    """Raise PeerError unless a peer's certificate (as of `SSLSocket.getpeercert`) is that of a node."""
     if ("DNS", name_of(rank)) not in certificate.get("subjectAltName", ()):
         raise PeerError(f"claims to be node {rank}, but has another one's certificate")
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import cast
 
 from dlion_sim.live.frames import PeerError
 from dlion_sim.live.identity import Identity, check_is
@@ -23,8 +22,9 @@ _RECORD_BYTES = 2**14
 """The most that TLS puts into a record."""
 _RECORD_OVERHEAD = 22
 """A record's header, type and tag, in bytes (RFC 8446, 5.2)."""
-_AT_ONCE = 256 * 1024
-"""Bytes handed to or taken from the kernel at a time."""
+
+_SHORT = 128 * 1024
+"""Bytes; shorter writes are held back until complete, so that they take few packets. Longer ones wait anyway."""
 
 
 class PeerClosedError(PeerError):
@@ -47,27 +47,23 @@ class TlsStream:
         connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        """Encrypted bytes."""
-        if receiver is None:
-            self._tls = identity.accepting(self._incoming, self._outgoing)
-        else:
-            self._tls = identity.connecting(self._incoming, self._outgoing, receiver)
+        self._identity = identity
+        self._receiver = receiver
+        self._tls: ssl.SSLSocket
+        """The same socket, once its handshake has begun."""
 
     async def shake_hands(self) -> None:
         """Find out whether the other end is a node of the CA. Raises PeerError."""
-        while True:
-            try:
-                self._tls.do_handshake()
-                await self._flush(None)
-                return
-            except ssl.SSLWantReadError:
-                await self._flush(None)
-                await self._receive(None)
-            except ssl.SSLError as error:
-                with suppress(OSError):
-                    self.socket.send(self._outgoing.read())  # says why
-                raise PeerError(_reason(error)) from None
+        with _errors_of_peer("was silent for too long"):
+            self.socket = self._tls = self._identity.wrap(self.socket, self._receiver)
+            while True:
+                try:
+                    self._tls.do_handshake()
+                    return
+                except ssl.SSLWantReadError:
+                    await self._readable()
+                except ssl.SSLWantWriteError:
+                    await self._writable()
 
     def check_is(self, rank: int) -> None:
         """Raise PeerError unless that node is at the other end."""
@@ -75,27 +71,35 @@ class TlsStream:
 
     async def write(self, buffers: Iterable[Buffer], timeout: float | None) -> None:
         """Send the buffers, of which at least a byte must leave every `timeout` seconds. Raises PeerError."""
-        for buffer in buffers:
-            view = memoryview(buffer)
-            while view:
-                view = view[self._tls.write(view) :]  # a record
-                if self._outgoing.pending >= _AT_ONCE:
-                    await self._flush(timeout)
-        await self._flush(timeout)
+        buffers = list(buffers)
+        short = sum(map(len, buffers)) < _SHORT
+        with _errors_of_peer("took nothing for too long"):
+            if short:
+                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+            for buffer in buffers:
+                view = memoryview(buffer)
+                while view:
+                    try:
+                        view = view[self._tls.send(view) :]
+                    except ssl.SSLWantWriteError:
+                        async with asyncio.timeout(timeout):
+                            await self._writable()
+            if short:
+                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
     async def fill(self, view: memoryview, timeout: float | None) -> None:
         """Receive as many bytes, of which at least one must arrive every `timeout` seconds. Raises PeerError."""
-        while view:
-            try:
-                count = cast(int, self._tls.read(len(view), view))  # at most a record
-            except ssl.SSLWantReadError:
-                await self._receive(timeout)
-                continue
-            except ssl.SSLError as error:
-                raise PeerError(_reason(error)) from None
-            if not count:
-                raise PeerClosedError("closed the connection")
-            view = view[count:]
+        with _errors_of_peer("was silent for too long"):
+            while view:
+                try:
+                    count = self._tls.recv_into(view)  # at most a record
+                except ssl.SSLWantReadError:
+                    async with asyncio.timeout(timeout):
+                        await self._readable()
+                    continue
+                if not count:
+                    raise PeerClosedError("closed the connection")
+                view = view[count:]
 
     async def all_left(self, *, timeout: float) -> None:
         """Wait until the last byte has left the kernel's buffers for the network. Raises PeerError."""
@@ -110,40 +114,29 @@ class TlsStream:
     def end(self) -> None:
         """End it in both directions, which its readers and writers notice. Closing it is still the owner's part."""
         with suppress(OSError):  # It may have ended already.
-            self.socket.shutdown(socket.SHUT_RDWR)
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)  # that of ssl.SSLSocket would go on without TLS
 
     def close(self) -> None:
         """Release the socket."""
         self.socket.close()
 
-    async def _flush(self, timeout: float | None) -> None:
-        """Send what is encrypted."""
-        view = memoryview(self._outgoing.read())
-        with _errors_of_peer("took nothing for too long"):
-            while view:
-                try:
-                    view = view[self.socket.send(view) :]
-                except BlockingIOError:
-                    async with asyncio.timeout(timeout):
-                        await self._writable()
-
-    async def _receive(self, timeout: float | None) -> None:
-        """Wait for encrypted bytes."""
-        with _errors_of_peer("was silent for too long"):
-            async with asyncio.timeout(timeout):
-                data = await asyncio.get_running_loop().sock_recv(self.socket, _AT_ONCE)
-        if not data:
-            raise PeerClosedError("closed the connection")
-        self._incoming.write(data)
+    async def _readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        await _ready(self.socket, loop.add_reader, loop.remove_reader)
 
     async def _writable(self) -> None:
         loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
-        loop.add_writer(self.socket, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            loop.remove_writer(self.socket)
+        await _ready(self.socket, loop.add_writer, loop.remove_writer)
+
+
+async def _ready(of: socket.socket, add: Callable[..., None], remove: Callable[..., object]) -> None:
+    """Wait until the event loop has seen that of a socket for which a callback is added."""
+    ready = asyncio.Event()
+    add(of, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        remove(of)
 
 
 def _reason(error: ssl.SSLError) -> str:
@@ -161,5 +154,9 @@ def _errors_of_peer(too_slow: str) -> Iterator[None]:
         yield
     except TimeoutError:
         raise PeerError(too_slow) from None
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+        raise PeerClosedError("closed the connection") from None
+    except ssl.SSLError as error:
+        raise PeerError(_reason(error)) from None
     except OSError as error:
         raise PeerClosedError(f"broke the connection ({error.strerror})") from None

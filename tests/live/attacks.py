@@ -12,6 +12,7 @@ import pytest
 
 from dlion_sim.bounded_loss.cutting import PAYLOAD
 from dlion_sim.live import certificates
+from dlion_sim.live.certificates import name_of
 from dlion_sim.live.connection import Address, Connection, connected
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Key, Packet, Sort
@@ -58,7 +59,7 @@ def client_hello() -> bytes:
     """What a node begins with."""
     sent = ssl.MemoryBIO()
     with suppress(ssl.SSLWantReadError):
-        identity_of(1).connecting(ssl.MemoryBIO(), sent, 0).do_handshake()
+        identity_of(1).client.wrap_bio(ssl.MemoryBIO(), sent, server_hostname=name_of(0)).do_handshake()
     return sent.read()
 
 

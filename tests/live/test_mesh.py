@@ -17,6 +17,7 @@ from dlion_sim.live.link_timing import Meter
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from tests.live.mesh import P, mesh, until, victim_of_puppet
+from tests.live.wire import arrived_at, record_of, send_raw
 
 WHOLE = Message(0, Contribution(3, 32), (torch.arange(P, dtype=torch.float32),))
 SOME = Message(0, Contribution(4, 32, 1.0), (torch.tensor([1, 7], dtype=torch.int32), torch.tensor([0.5, -0.5])))
@@ -120,7 +121,7 @@ async def test_weights_go_over_a_connection_of_their_own_and_tell_nothing_of_the
         await until(lambda: len(inbox.departed) == 3 and len(inbox.timings) == 1)
         assert [message for _, message in inbox.sendings] == [WHOLE]
         assert [message for _, message, _ in inbox.timings] == [WHOLE]
-        carried = {channel: len(connection.socket.recv(1 << 20)) for channel, connection in puppet.incoming.items()}
+        carried = {channel: len(arrived_at(connection)) for channel, connection in puppet.incoming.items()}
         assert carried[Channel.WEIGHTS] == 2 * on_the_wire(weights)
         assert carried[Channel.DATA] == on_the_wire(WHOLE) + PROBES
         marks = {
@@ -140,13 +141,10 @@ async def test_the_arrived_bytes_of_a_message_under_way_are_known():
         ((transfer, before),) = victim.under_way()
         assert (transfer.receiver, transfer.message) == (1, big)
         assert 0 < before < big.size
-        connection, taken = puppet.incoming[Channel.DATA].socket, 0
-        loop = asyncio.get_running_loop()
-        while taken < big.size / 2:
-            taken += len(await loop.sock_recv(connection, 1 << 20))
+        connection = puppet.incoming[Channel.DATA]
+        await connection.fill(memoryview(bytearray(big.size // 2)), None)
         await until(lambda: next(victim.under_way())[1] > before)
-        while taken < big.size:
-            taken += len(await loop.sock_recv(connection, 1 << 20))
+        await connection.fill(memoryview(bytearray(big.size // 2)), None)
         await until(lambda: inbox.departed)
         assert not list(victim.under_way())
 
@@ -176,10 +174,10 @@ async def test_the_time_that_a_message_takes_is_that_of_its_receiver():
         victim.send(1, big)
         await asyncio.sleep(0.3)
         assert not inbox.sendings
-        loop, connection = asyncio.get_running_loop(), puppet.incoming[Channel.DATA].socket
-        loop.add_reader(connection, connection.recv, 1 << 20)
+        loop, connection = asyncio.get_running_loop(), puppet.incoming[Channel.DATA]
+        loop.add_reader(connection.socket, arrived_at, connection)
         await until(lambda: inbox.timings)
-        loop.remove_reader(connection)
+        loop.remove_reader(connection.socket)
         assert inbox.sendings == [(1, big)]
         assert inbox.timings[0][2] > 0.3
 
@@ -194,7 +192,7 @@ async def test_a_short_first_message_is_followed_by_probes(first, probed):
         for message in (first, SOME):
             victim.send(1, message)
         await until(lambda: len(inbox.timings) == 2)
-        assert len(puppet.incoming[Channel.DATA].socket.recv(1 << 20)) == carried
+        assert len(arrived_at(puppet.incoming[Channel.DATA])) == carried
 
 
 def misbehaviour(of):
@@ -240,7 +238,7 @@ async def test_a_peer_whose_other_connections_end_is_lost_only_with_its_control_
 @pytest.mark.parametrize("channel", Channel)
 def test_a_peer_that_sends_garbage_is_dropped(channel):
     async def raves(puppet):
-        puppet.outgoing[channel].socket.send(b"x" * 100)
+        send_raw(puppet.outgoing[channel], b"x" * 100)
 
     assert "speaks no TLS of this run (wrong version number)" in misbehaviour(raves)
 
@@ -256,11 +254,10 @@ def test_a_peer_that_announces_too_much_is_dropped():
 async def test_a_replayed_record_is_refused():
     async with victim_of_puppet() as (_, inbox, puppet):
         connection = puppet.outgoing[Channel.CONTROL]
-        connection._tls.write(head(Kind.DONE, 0))
-        record = connection._outgoing.read()
-        connection.socket.send(record)
+        record = record_of(connection, head(Kind.DONE, 0))
+        send_raw(connection, record)
         await until(lambda: inbox.news)
-        connection.socket.send(record)
+        send_raw(connection, record)
         await until(lambda: inbox.losses)
         assert "bad record mac" in inbox.losses[1]
         assert inbox.news == [(Kind.DONE, 1)]

@@ -1,7 +1,9 @@
 """Nodes over TLS: nobody between them can read, change or repeat anything, and nobody else is let in."""
 
 import asyncio
+import fcntl
 import os
+import termios
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.frames import Kind, Payload, PeerError
 from dlion_sim.live.handshake import Credentials, Ends
 from dlion_sim.live.identity import Identity
+from dlion_sim.live.link_timing import Meter
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from dlion_sim.scenario import Dlcp
@@ -31,7 +34,7 @@ from tests.live.mesh import (
     rendezvous_of,
     until,
 )
-from tests.live.wire import relay_to
+from tests.live.wire import record_of, relay_to, send_raw
 
 P = 20_000
 SECRETS = torch.rand(P, generator=torch.Generator().manual_seed(1))
@@ -103,32 +106,18 @@ async def test_a_frame_takes_as_many_bytes_of_tcp_as_is_said(sizes):
     payload = Payload(tuple(map(os.urandom, sizes)))
     one, other = await pair()
     reading = asyncio.create_task(other.read(limit=1 << 20))
-    began = len(one.socket.seen)
+    meter = Meter(one.socket)
+    delivery = meter.begin(frame_bytes(payload))
     await one.send(Kind.ALIVE, payload)
-    assert len(one.socket.seen) - began == frame_bytes(payload)
     assert await reading == (Kind.ALIVE, b"".join(payload.buffers))
+    await until(lambda: fcntl.ioctl(one.socket, termios.TIOCOUTQ, bytes(4)) == bytes(4))  # all is acknowledged
+    assert meter.delivered(delivery) == frame_bytes(payload)
     for each in (one, other):
         each.close()
 
 
-class Tapped:
-    """A socket, and what was sent over it."""
-
-    def __init__(self, real) -> None:
-        self._real = real
-        self.seen = bytearray()
-
-    def __getattr__(self, name):
-        return getattr(self._real, name)
-
-    def send(self, data, *flags):
-        count = self._real.send(data, *flags)
-        self.seen += data[:count]
-        return count
-
-
 async def pair() -> tuple[Connection, Connection]:
-    """Both ends of a connection from node 1 to node 0, whose sent bytes are known."""
+    """Both ends of a connection from node 1 to node 0."""
     (listener,), (address,) = listeners(1)
     with listener:
         listener.setblocking(False)
@@ -136,9 +125,7 @@ async def pair() -> tuple[Connection, Connection]:
         accepted = Connection((await asyncio.get_running_loop().sock_accept(listener))[0], identity_of(0))
         await accepted.admit(RUN, 0)
         await accepted.welcome(STANDING)
-    connection = await connecting
-    connection.socket = Tapped(connection.socket)
-    return connection, accepted
+    return await connecting, accepted
 
 
 async def test_a_connection_is_of_tls_1_3_and_both_ends_know_the_keys_of_its_datagrams():
@@ -205,10 +192,9 @@ async def test_nobody_connects_to_an_impostor_or_tells_it_anything(theirs):
 
 async def test_what_somebody_between_changes_ends_the_connection():
     one, other = await pair()
-    one._tls.write(b"x" * 100)
-    record = bytearray(one._outgoing.read())
+    record = bytearray(record_of(one, b"x" * 100))
     record[-1] ^= 1
-    one.socket.send(record)
+    send_raw(one, record)
     with pytest.raises(PeerError, match="bad record mac"):
         await other.read(limit=100)
     for each in (one, other):
@@ -233,10 +219,10 @@ async def test_what_somebody_has_recorded_opens_no_connection():
 
 async def test_a_frame_may_come_in_pieces_and_two_at_once():
     one, other = await pair()
-    one._tls.write(bytes([Kind.ALIVE, 5, 0, 0]))
-    one._tls.write(b"\0abcde" + bytes([Kind.DONE, 0, 0, 0, 0]))
-    for byte in one._outgoing.read():
-        one.socket.send(bytes([byte]))
+    records = record_of(one, bytes([Kind.ALIVE, 5, 0, 0]))
+    records += record_of(one, b"\0abcde" + bytes([Kind.DONE, 0, 0, 0, 0]))
+    for byte in records:
+        send_raw(one, bytes([byte]))
     assert await other.read(limit=5) == (Kind.ALIVE, b"abcde")
     assert await other.read(limit=5) == (Kind.DONE, b"")
     for each in (one, other):

@@ -1,13 +1,15 @@
-"""What somebody between two nodes sees."""
+"""What somebody between two nodes sees and can do."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from dlion_sim.live.connection import Address
+from dlion_sim.live.connection import Address, Connection
 
 
 @dataclass
@@ -42,3 +44,26 @@ async def relay_to(address: Address) -> AsyncIterator[Wire]:
         yield wire
     finally:
         server.close()
+
+
+def arrived_at(connection: Connection) -> bytes:
+    """The records that have arrived and that it has not read, which it will not read."""
+    return os.read(connection.socket.fileno(), 1 << 20)
+
+
+def send_raw(connection: Connection, data: bytes) -> None:
+    """Send it as it is, without TLS."""
+    assert os.write(connection.socket.fileno(), data) == len(data)
+
+
+def record_of(connection: Connection, data: bytes) -> bytes:
+    """What it would send for that, without sending it."""
+    descriptor = connection.socket.fileno()
+    real = os.dup(descriptor)
+    here, there = socket.socketpair()
+    with here, there:
+        os.dup2(there.fileno(), descriptor)
+        connection.socket.send(data)
+        os.dup2(real, descriptor)
+        os.close(real)
+        return here.recv(1 << 20)
