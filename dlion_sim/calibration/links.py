@@ -6,52 +6,66 @@ import csv
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from dlion_sim.errors import InputError, did_you_mean
-from dlion_sim.scenario import BANDWIDTH, DURATION, UNLIMITED, Cluster
+from dlion_sim.scenario import BANDWIDTH, DURATION, UNLIMITED, Cluster, Network
 from dlion_sim.scenario.faults import as_input_error
+from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.units import Unit
 from dlion_sim.scenario.wan import MATRICES
 from dlion_sim.yaml_text import read_file, read_text
 
 Mirrored = list[tuple[str, str, str]]
 """Matrix, sender and receiver of each value that is the opposite direction's."""
+M = TypeVar("M", bound=Model)
 _QUANTITIES: Mapping[str, Unit] = {"bandwidth": BANDWIDTH, "rtt": DURATION}
 _CELLS = {"from": "gpu1", "to": "lab", "bandwidth": "40 Mbps", "rtt": "60 ms"}
 _COLUMNS = "from,to,bandwidth,rtt, or with units in the names, e.g. from,to,bandwidth_mbps,rtt_ms"
 
 
-def read_links(file: Path) -> tuple[Cluster, Mirrored]:
-    """A cluster of one worker at each site: of YAML its `cluster`, of a CSV file with a row for each path.
+class Links(NamedTuple):
+    """What is between sites."""
+
+    cluster: Cluster
+    """One worker at each site."""
+    network: Network | None = None
+    """Its model, if one was measured."""
+    mirrored: Mirrored = []  # noqa: RUF012  (only read)
+
+
+def read_links(file: Path) -> Links:
+    """Of YAML its `cluster` and `network`, of a CSV file with a row for each path.
 
     In a CSV file a direction without a row, or with an empty cell, is like the opposite one.
 
     Raises:
         InputError: The file is neither, or between some two sites there is nothing.
     """
-    return (_of_yaml(file), []) if file.suffix in (".yaml", ".yml") else _of_csv(file)
+    return _of_yaml(file) if file.suffix in (".yaml", ".yml") else _of_csv(file)
 
 
-def _of_yaml(file: Path) -> Cluster:
+def _of_yaml(file: Path) -> Links:
     data = read_file(file)
     if not isinstance(data, dict) or "cluster" not in data:
         allowed = f"a scenario or its network, or a CSV file with the columns {_COLUMNS}"
         raise InputError("has no cluster", file=file, allowed=allowed)
-    return _checked(data["cluster"], file)
+    network = _checked(Network, "network", data["network"], file) if "network" in data else None
+    return Links(_checked(Cluster, "cluster", data["cluster"], file), network)
 
 
-def _checked(cluster: object, file: Path) -> Cluster:
+def _checked(model: type[M], key: str, value: object, file: Path) -> M:
+    """The value of a scenario's key."""
     try:
-        return Cluster.model_validate(cluster, context={"folder": file.parent})
+        return model.model_validate(value, context={"folder": file.parent})
     except ValidationError as error:
-        fault = as_input_error(error, cluster, file).below("cluster")
+        fault = as_input_error(error, value, file).below(key)
         raise InputError(fault.problem, file=file, path=fault.path, allowed=fault.allowed) from None
 
 
-def _of_csv(file: Path) -> tuple[Cluster, Mirrored]:
+def _of_csv(file: Path) -> Links:
     rows = _rows(file)
     names = list(dict.fromkeys(name for ends in rows for name in ends))
     wan: dict[str, Any] = {}
@@ -66,8 +80,8 @@ def _of_csv(file: Path) -> tuple[Cluster, Mirrored]:
         if key not in there:
             mirrored.append((MATRICES[key], a, b))
         wan.setdefault(MATRICES[key], {}).setdefault(a, {})[b] = value
-    cluster = _checked({"clouds": [{"name": name, "workers": [{}]} for name in names], "wan": wan}, file)
-    return cluster, mirrored
+    cluster = {"clouds": [{"name": name, "workers": [{}]} for name in names], "wan": wan}
+    return Links(_checked(Cluster, "cluster", cluster, file), mirrored=mirrored)
 
 
 def _rows(file: Path) -> dict[tuple[str, str], dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,7 +82,7 @@ async def take_part(
             Credentials(config.identity, plan),
             config.timeouts,
         )
-        node = _Node(config, Prober(config.rank, nodes, rounds, seconds), seconds, observe)
+        node = _Node(config, rounds, seconds, observe)
         watched(node.interrupt)
         try:
             return await node.run(rendezvous)
@@ -93,9 +93,15 @@ async def take_part(
 class _Node:
     """Sends a prober's messages, and passes it those that arrive."""
 
-    def __init__(self, config: MeshConfig, prober: Prober, seconds: float, observe: Observe) -> None:
+    def __init__(self, config: MeshConfig, rounds: Iterable[Sequence[Pair]], seconds: float, observe: Observe) -> None:
         self._config = config
-        self._prober = prober
+        self._prober = Prober(
+            config.rank,
+            len(config.addresses),
+            rounds,
+            seconds,
+            lambda peer: self._mesh.acknowledgements_a_frame(peer),
+        )
         self._patience = _PATIENCE * seconds + config.timeouts.silence
         self._observe = observe
         self._roster = PeerStates(config.rank, len(config.addresses), (), serves=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -60,6 +61,12 @@ def matrices(names: Sequence[str], paths: Mapping[Pair, PathFound]) -> tuple[Mat
         bandwidths[a][b] = BANDWIDTH.format(_rounded(path.bps))
         rtts[a][b] = DURATION.format(_rounded(least))
     return bandwidths, rtts
+
+
+def network_of(paths: Mapping[Pair, PathFound]) -> dict[str, Any]:
+    """The key `network` of a scenario: the acknowledgements that came on the median path."""
+    acknowledgements = median(path.acknowledgements for path in paths.values())
+    return {"network": {"model": {"kind": "flows", "acknowledgements": _rounded(acknowledgements)}}}
 
 
 def block_of(bandwidths: Matrix, rtts: Matrix) -> dict[str, Any]:

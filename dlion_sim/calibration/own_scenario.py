@@ -32,7 +32,8 @@ def own_scenario(
     """The YAML of a scenario, which loads.
 
     Args:
-        links: A CSV file with a row for each path, or YAML with a `cluster`, whose machines are ignored.
+        links: A CSV file with a row for each path, or YAML with a `cluster`, whose machines are ignored,
+            and perhaps a `network`.
         sites: Machines of each site, "NAME=MACHINE" or "NAME=COUNT*MACHINE"; a name may come several times.
         dataset: Name of the data set.
         model: Name of the model.
@@ -44,7 +45,7 @@ def own_scenario(
     """
     machines = _machines(sites)
     _check_names(dataset, model)
-    cluster, mirrored = read_links(links)
+    cluster, network, mirrored = read_links(links)
     names = [cloud.name for cloud in cluster.clouds]
     for site in machines:
         if site not in names:
@@ -73,6 +74,8 @@ def own_scenario(
     }
     if cluster.wan:
         data["cluster"]["wan"] = cluster.wan.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if network:
+        data["network"] = network.model_dump(mode="json", by_alias=True, exclude_unset=True)
     comments = _assumptions(data, with_duration=duration is None)
     comments |= {("cluster", "wan", matrix, a, b): f"assumed: as from {b} to {a}" for matrix, a, b in mirrored}
     about = f"# Its links are from {printable(links.name)}. What is assumed is marked: check it."

@@ -30,6 +30,7 @@ _QUICK = 0.02
 
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=1e10)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 BitsPerSecond = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
 
 
@@ -83,6 +84,7 @@ class Measured(Body, frozen=True, array_like=True):
     bps: BitsPerSecond
     round_trip: Seconds
     median_round_trip: Seconds
+    acknowledgements: Share
 
 
 class PathFound(NamedTuple):
@@ -93,6 +95,8 @@ class PathFound(NamedTuple):
     round_trip: float
     """The minimum, in seconds."""
     median_round_trip: float
+    acknowledgements: float
+    """For each full frame, at most 1."""
 
 
 class Probe:
@@ -142,11 +146,12 @@ class Probe:
         self._loaded = now - self._counting_since >= self._seconds
         return [self._load(counts=True)]
 
-    def received(self, size: int, seconds: float) -> PathFound:
-        """The measured path, from the receiver's report. Raises MalformedMessageError if it is too early."""
+    def received(self, size: int, seconds: float, acknowledgements: float) -> PathFound:
+        """The measured path, from the receiver's report and TCP's count. Raises MalformedMessageError if too early."""
         if not self._loaded:
             raise MalformedMessageError("it tells of loads that were not all sent")
-        return PathFound(8 * size / seconds * FRAME, min(self._round_trips), median(self._round_trips))
+        bps = 8 * size / seconds * FRAME
+        return PathFound(bps, min(self._round_trips), median(self._round_trips), min(1.0, acknowledgements))
 
     def _load(self, *, counts: bool) -> Message:
         return Message(self._sender, Load(counts, self._loaded), (_noise()[: self._entries],))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from dlion_sim.calibration.probe import Intake, Load, Measured, PathFound, Ping, Pong, Probe, Received, Turn
@@ -59,15 +59,24 @@ def _apart(pairs: Sequence[Pair], hosts: Sequence[Hashable]) -> list[list[Pair]]
 
 class Prober:
     """Node `rank` of `nodes`, in a mesh in which node 0 has the `rounds`; throughput is measured over `seconds`.
+    `acknowledged` tells how many acknowledgements a full frame have come from a peer.
 
     Methods return messages to send, or raise MalformedMessageError, with nothing changed, for an invalid message.
     """
 
-    def __init__(self, rank: int, nodes: int, rounds: Iterable[Sequence[Pair]], seconds: float) -> None:
+    def __init__(
+        self,
+        rank: int,
+        nodes: int,
+        rounds: Iterable[Sequence[Pair]],
+        seconds: float,
+        acknowledged: Callable[[int], float],
+    ) -> None:
         self._rank = rank
         self._nodes = nodes
         self._rounds = deque(rounds)
         self._seconds = seconds
+        self._acknowledged = acknowledged
         self._open: set[Pair] = set()
         """Pairs of the present round that were not measured yet."""
         self._probe: Probe | None = None
@@ -105,11 +114,11 @@ class Prober:
                 taken = self._intakes.setdefault(peer, Intake()).take(message, load, now)
                 return [self._send(peer, Received(*taken))] if taken else []
             case Received(size, seconds) if self._probe and peer == self._probe.receiver:
-                path = self._probe.received(size, seconds)
+                path = self._probe.received(size, seconds, self._acknowledged(peer))
                 self._probe = None
                 return self._found((self._rank, peer), path, now)
-            case Measured(receiver, bps, least, median) if (peer, receiver) in self._open:
-                return self._found((peer, receiver), PathFound(bps, least, median), now)
+            case Measured(receiver, bps, least, median, share) if (peer, receiver) in self._open:
+                return self._found((peer, receiver), PathFound(bps, least, median, share), now)
         raise MalformedMessageError("it has no place in measuring")
 
     def left(self, peer: int, now: float) -> list[Send]:

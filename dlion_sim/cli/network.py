@@ -138,9 +138,10 @@ def node(
 ) -> None:
     """Measure the paths to other places as one node of a mesh: round trips, and TCP throughput in both directions.
 
-    All nodes need the same --seconds and version, and a common secret or CA. Node 0 writes the `cluster`.
+    All nodes need the same --seconds and version, and a common secret or CA. Node 0 writes the `cluster` and
+    the `network`.
     """
-    from dlion_sim.calibration import block_of, check_names, csv, matrices, measure_mesh
+    from dlion_sim.calibration import block_of, check_names, csv, matrices, measure_mesh, network_of
     from dlion_sim.live import MeshConfig, Timeouts
 
     addresses = addresses_in(peers)
@@ -180,7 +181,8 @@ def node(
     found = matrices(called, outcome.paths)
     for file, matrix in zip(files[1:], found, strict=True):
         write(file, csv(matrix).encode())
-    write_block(output, block_of(*found), f"the network between {len(called)} nodes; {_TO_FILL_IN}", lines)
+    block = block_of(*found) | network_of(outcome.paths)
+    write_block(output, block, f"the network between {len(called)} nodes; {_TO_FILL_IN}", lines)
     if not quiet:
         print(_written_line(*files))
 
@@ -213,7 +215,10 @@ def _line(sender: str, receiver: str, path: PathFound) -> str:
         BANDWIDTH.format(float(f"{path.bps:.4g}")),
         *(DURATION.format(float(f"{seconds:.3g}")) for seconds in (path.round_trip, path.median_round_trip)),
     )
-    return f"{sender} to {receiver}: {bandwidth}; there and back {least} at least, {median} in the median"
+    return (
+        f"{sender} to {receiver}: {bandwidth}; there and back {least} at least, {median} in the median; "
+        f"{path.acknowledgements:.3g} acknowledgements a frame"
+    )
 
 
 def _exit_unless_complete(outcome: Outcome) -> None:

@@ -84,6 +84,10 @@ class Mesh:
         for session in self._sessions.values():
             yield from session.under_way()
 
+    def acknowledgements_a_frame(self, peer: int) -> float:
+        """How many have come from a peer for each full frame of data so far."""
+        return self._sessions[peer].acknowledgements_a_frame()
+
     async def close(self) -> None:
         """End all connections, once control frames have left."""
         with suppress(TimeoutError):

@@ -12,7 +12,7 @@ from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.live.bounded_loss import Lane
 from dlion_sim.live.connection import WEIGHTS_TOS, Connection, frame_bytes
 from dlion_sim.live.frames import Kind, Payload, PeerError
-from dlion_sim.live.link_timing import Delivery, Meter
+from dlion_sim.live.link_timing import Delivery, Meter, acknowledgements_a_frame
 from dlion_sim.protocol.messages import Channel, Message
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ class Outbox:
         if self._head is not None:
             transfer, arrived = self._head
             yield transfer, arrived() if self._open else transfer.counted
+
+    def acknowledgements_a_frame(self) -> float:
+        """How many have come for each full frame so far."""
+        return acknowledgements_a_frame(self._connection.socket)
 
     def hang_up(self) -> None:
         """End the connection."""

@@ -128,6 +128,10 @@ class Session:
         for outbox in self._outboxes.values():
             yield from outbox.under_way()
 
+    def acknowledgements_a_frame(self) -> float:
+        """How many have come for each full frame of data so far."""
+        return self._outboxes[Channel.DATA].acknowledgements_a_frame()
+
     def came(self, message: Message) -> None:
         """A message from the peer has arrived, or as much of it as will."""
         if self._delay:

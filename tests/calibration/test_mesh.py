@@ -74,6 +74,7 @@ def test_all_paths_are_measured(together: bool) -> None:
     for path in told.values():
         assert path.bps > 10e6
         assert 0 < path.round_trip <= path.median_round_trip < 60
+        assert 0 < path.acknowledgements <= 1
 
 
 def test_what_comes_is_held_back_for_the_delays() -> None:

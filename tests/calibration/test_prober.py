@@ -60,7 +60,7 @@ class Links:
 
 @pytest.mark.parametrize("rounds", [one_by_one(3), tournament("abc")], ids=["one by one", "tournament"])
 def test_measured_paths_are_those_of_the_links(rounds) -> None:
-    probers = [Prober(rank, 3, rounds if rank == 0 else (), 1.0) for rank in range(3)]
+    probers = [Prober(rank, 3, rounds if rank == 0 else (), 1.0, lambda peer: 0.4 * peer) for rank in range(3)]
     links = Links(probers)
     links.send(0, probers[0].begin(0.0))
     links.run()
@@ -70,13 +70,14 @@ def test_measured_paths_are_those_of_the_links(rounds) -> None:
         assert path.bps == pytest.approx(BPS[pair], rel=0.001)
         assert path.round_trip == pytest.approx(2 * DELAYS[frozenset(pair)], abs=0.01)
         assert path.median_round_trip >= path.round_trip
+        assert path.acknowledgements == 0.4 * pair[1]
     slow = [body for *pair, message in links.carried if pair == [1, 2] and isinstance(body := message.body, Load)]
     assert slow[-1] == Load(True, True)
     assert links.now < 6 * 6, "a slow link takes no longer"
 
 
 def on_its_turn() -> Prober:
-    prober = Prober(1, 3, (), 1.0)
+    prober = Prober(1, 3, (), 1.0, lambda peer: 0.5)
     assert prober.arrived(Message(0, Turn(2)), 0.0) == [Send(2, Message(1, Ping(0)))]
     return prober
 
@@ -94,7 +95,7 @@ ONE = (torch.ones(1),)
         Message(2, Received(1, 1.0)),  # before anything was sent
         Message(0, Received(1, 1.0)),
         Message(2, Load(True, False), ONE),  # nothing came before
-        Message(2, Measured(0, 1e6, 0.1, 0.1)),  # is for node 0
+        Message(2, Measured(0, 1e6, 0.1, 0.1, 0.5)),  # is for node 0
     ],
 )
 def test_invalid_messages_are_refused_and_change_nothing(message: Message) -> None:
@@ -107,29 +108,32 @@ def test_invalid_messages_are_refused_and_change_nothing(message: Message) -> No
 @pytest.mark.parametrize("receiver", [1, 3, 10**6])
 def test_there_is_no_path_to_oneself_or_an_unknown_node(receiver: int) -> None:
     with pytest.raises(MalformedMessageError):
-        Prober(1, 3, (), 1.0).arrived(Message(0, Turn(receiver)), 0.0)
+        Prober(1, 3, (), 1.0, lambda peer: 0.5).arrived(Message(0, Turn(receiver)), 0.0)
 
 
 def test_node_0_refuses_paths_that_were_not_requested() -> None:
-    first = Prober(0, 3, [[(1, 2)]], 1.0)
+    first = Prober(0, 3, [[(1, 2)]], 1.0, lambda peer: 0.5)
     assert first.begin(0.0) == [Send(1, Message(0, Turn(2)))]
     for sender, receiver in [(2, 1), (1, 0)]:
         with pytest.raises(MalformedMessageError):
-            first.arrived(Message(sender, Measured(receiver, 1e6, 0.1, 0.1)), 1.0)
-    assert first.arrived(Message(1, Measured(2, 1e6, 0.1, 0.2)), 1.0) == []
-    assert first.paths == {(1, 2): PathFound(1e6, 0.1, 0.2)}
+            first.arrived(Message(sender, Measured(receiver, 1e6, 0.1, 0.1, 0.5)), 1.0)
+    assert first.arrived(Message(1, Measured(2, 1e6, 0.1, 0.2, 0.5)), 1.0) == []
+    assert first.paths == {(1, 2): PathFound(1e6, 0.1, 0.2, 0.5)}
     assert first.is_over
     with pytest.raises(MalformedMessageError):
-        first.arrived(Message(1, Measured(2, 1e6, 0.1, 0.2)), 1.0)
+        first.arrived(Message(1, Measured(2, 1e6, 0.1, 0.2, 0.5)), 1.0)
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        Measured(2, float("nan"), 0.1, 0.1),
-        Measured(2, float("inf"), 0.1, 0.1),
-        Measured(2, 1e6, -0.1, 0.1),
-        Measured(2, 1e6, 0.1, 0.0),
+        Measured(2, float("nan"), 0.1, 0.1, 0.5),
+        Measured(2, float("inf"), 0.1, 0.1, 0.5),
+        Measured(2, 1e6, -0.1, 0.1, 0.5),
+        Measured(2, 1e6, 0.1, 0.0, 0.5),
+        Measured(2, 1e6, 0.1, 0.1, -0.1),
+        Measured(2, 1e6, 0.1, 0.1, 1.1),
+        Measured(2, 1e6, 0.1, 0.1, float("nan")),
         Received(0, 1.0),
         Received(1, float("nan")),
         Turn(-1),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlion_sim.scenario import Scenario, load
+from dlion_sim.scenario import Flows, Network, Scenario, load
 from tests.calibration.test_network import BANDWIDTHS, RTTS
 from tests.command import dlion
 
@@ -96,6 +96,21 @@ def test_a_measured_network_is_kept(here: Path, monkeypatch: pytest.MonkeyPatch)
     network = yaml.safe_load((here / "network.yaml").read_text())["cluster"]["wan"]
     assert yaml.safe_load((here / "mine.yaml").read_text())["cluster"]["wan"] == network
     assert scenario.cluster.wan_path("lab", "gpu1")[1] == 0.08
+    assert scenario.network == Network()
+    with (here / "network.yaml").open("a") as file:
+        file.write("network: {model: {kind: flows, acknowledgements: 0.6}}\n")
+    (here / "mine.yaml").unlink()
+    assert written(monkeypatch, links="network.yaml").network == Network(model=Flows(acknowledgements=0.6))
+
+
+def test_an_invalid_network_is_one_line(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(monkeypatch)
+    (here / "mine.yaml").rename(here / "links.yaml")
+    with (here / "links.yaml").open("a") as file:
+        file.write("network: {model: {kind: flows, acknowledgements: 6}}\n")
+    refused(monkeypatch, capsys, "links.yaml: network.model.acknowledgements: must be 1 or less", "links.yaml", *SITES, *TASK)
 
 
 def test_units_may_be_in_the_cells_and_names_like_numbers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from dlion_sim.calibration import network_block
 from dlion_sim.emulation import measure_emulated
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import Cluster
+from dlion_sim.scenario import Cluster, Network
 from tests.emulation.traces import traces
 from tests.simulation.scenarios import digits
 
@@ -49,6 +50,9 @@ def test_a_mesh_is_measured_as_it_is_stated(tmp_path):
             stated = min(capacity.value_at(0), 12e6 if sender.name == "d" else 100e6)
             assert rate.value_at(0) == pytest.approx(stated, rel=0.05), path
             assert 0.99 * stated_rtt <= rtt <= 1.05 * stated_rtt + IN_NODES, path
+    network = yaml.safe_load((tmp_path / "net.yaml").read_text())["network"]
+    # Linux acknowledges every second full frame, and some alone.
+    assert 0.45 < Network.model_validate(network).model.acknowledgements < 0.9
 
 
 @pytest.mark.emulation

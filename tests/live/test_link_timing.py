@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dlion_sim.live.frames import PeerError
-from dlion_sim.live.link_timing import Acknowledged, Meter
+from dlion_sim.live.link_timing import Acknowledged, Meter, acknowledgements_a_frame
 
 SIZE, SIP = 400_000, 4_000
 
@@ -123,3 +123,27 @@ async def test_the_kernel_tells_when_the_last_acknowledgement_came():
             found = [meter._acknowledged() for _ in range(20)]
             assert {each.size for each in found} == {delivery.position + 1000}
             assert delivery.began - 0.1 < min(each.at for each in found) < came + 0.3
+
+
+async def test_acknowledgements_are_counted_for_each_full_frame():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)  # 1448 with timestamps
+        sender.connect(server.getsockname())
+        reader, _ = server.accept()
+        with reader:
+            for _ in range(2000):
+                sender.sendall(bytes(1448))
+                left = 1448
+                while left:
+                    left -= len(reader.recv(left))
+            found = acknowledgements_a_frame(sender)
+            assert 0.2 < found <= 1.1
+            # Those that come with data are none.
+            for _ in range(2000):
+                reader.sendall(b"x")
+                sender.recv(1)
+                sender.sendall(bytes(1448))
+                left = 1448
+                while left:
+                    left -= len(reader.recv(left))
+            assert acknowledgements_a_frame(sender) < 0.6 * found
