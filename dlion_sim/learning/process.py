@@ -76,6 +76,10 @@ def one_core() -> Iterator[int]:
         torch.set_num_threads(threads)
 
 
+_blocks = 0
+"""Of frozen objects, so far."""
+
+
 @while_needed
 @contextmanager
 def frozen_objects() -> Iterator[None]:
@@ -83,10 +87,14 @@ def frozen_objects() -> Iterator[None]:
 
     Does nothing if the caller has frozen objects, which could not be distinguished afterwards.
     """
+    global _blocks
     if gc.get_freeze_count():
         yield
         return
-    gc.collect()
+    # What an earlier block has left; before the first one there is little, among the many objects of imported modules.
+    if _blocks:
+        gc.collect()
+    _blocks += 1
     gc.freeze()
     try:
         yield

@@ -110,7 +110,8 @@ def test_an_invalid_network_is_one_line(
     (here / "mine.yaml").rename(here / "links.yaml")
     with (here / "links.yaml").open("a") as file:
         file.write("network: {model: {kind: flows, acknowledgements: 6}}\n")
-    refused(monkeypatch, capsys, "links.yaml: network.model.acknowledgements: must be 1 or less", "links.yaml", *SITES, *TASK)
+    words = "links.yaml: network.model.acknowledgements: must be 1 or less"
+    refused(monkeypatch, capsys, words, "links.yaml", *SITES, *TASK)
 
 
 def test_units_may_be_in_the_cells_and_names_like_numbers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from runpy import run_path
 
@@ -73,6 +74,24 @@ def test_objects_are_frozen_unless_the_caller_has_done_so():
     with frozen_objects():
         pass
     assert gc.get_freeze_count()  # not compared: frozen objects that nothing refers to any more are not counted
+
+
+class Ring:
+    """An object that only the garbage collector can free."""
+
+    def __init__(self):
+        self.own = self
+
+
+def test_what_an_earlier_block_has_left_is_collected():
+    frozen_objects = run_path(process.__file__)["frozen_objects"]
+    gc.unfreeze()
+    for _ in range(2):
+        with frozen_objects():
+            left = weakref.ref(Ring())
+    assert left()
+    with frozen_objects():
+        assert not left()
 
 
 @pytest.fixture
