@@ -18,7 +18,7 @@ from dlion_sim.scenario.units import Unit
 from dlion_sim.scenario.wan import MATRICES
 from dlion_sim.yaml_text import read_file, read_text
 
-Mirrored = list[tuple[str, str, str]]
+Mirrored = Sequence[tuple[str, str, str]]
 """Matrix, sender and receiver of each value that is the opposite direction's."""
 M = TypeVar("M", bound=Model)
 _QUANTITIES: Mapping[str, Unit] = {"bandwidth": BANDWIDTH, "rtt": DURATION}
@@ -33,7 +33,7 @@ class Links(NamedTuple):
     """One worker at each site."""
     network: Network | None = None
     """Its model, if one was measured."""
-    mirrored: Mirrored = []  # noqa: RUF012  (only read)
+    mirrored: Mirrored = ()
 
 
 def read_links(file: Path) -> Links:

@@ -22,7 +22,6 @@ _RECORD_BYTES = 2**14
 """The most that TLS puts into a record."""
 _RECORD_OVERHEAD = 22
 """A record's header, type and tag, in bytes (RFC 8446, 5.2)."""
-
 _SHORT = 128 * 1024
 """Bytes; shorter writes are held back until complete, so that they take few packets. Longer ones wait anyway."""
 
@@ -131,12 +130,12 @@ class TlsStream:
 
 async def _ready(of: socket.socket, add: Callable[..., None], remove: Callable[..., object]) -> None:
     """Wait until the event loop has seen that of a socket for which a callback is added."""
-    ready = asyncio.Event()
-    add(of, ready.set)
+    ready, descriptor = asyncio.Event(), of.fileno()  # The loop would look up a socket by its addresses, too.
+    add(descriptor, ready.set)
     try:
         await ready.wait()
     finally:
-        remove(of)
+        remove(descriptor)
 
 
 def _reason(error: ssl.SSLError) -> str:
