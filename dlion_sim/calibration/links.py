@@ -37,7 +37,7 @@ class Links(NamedTuple):
 
 
 def read_links(file: Path) -> Links:
-    """Of YAML its `cluster` and `network`, of a CSV file with a row for each path.
+    """The links of YAML, its `cluster` and `network`, or those of a CSV file with a row for each path.
 
     In a CSV file a direction without a row, or with an empty cell, is like the opposite one.
 

@@ -59,7 +59,7 @@ def _apart(pairs: Sequence[Pair], hosts: Sequence[Hashable]) -> list[list[Pair]]
 
 class Prober:
     """Node `rank` of `nodes`, in a mesh in which node 0 has the `rounds`; throughput is measured over `seconds`.
-    `acknowledged` tells how many acknowledgements a full frame have come from a peer.
+    `acknowledged` tells how many acknowledgements have come from a peer for each full frame.
 
     Methods return messages to send, or raise MalformedMessageError, with nothing changed, for an invalid message.
     """

@@ -48,7 +48,7 @@ def scenario(
         Path,
         typer.Argument(
             help="A CSV file with the columns from,to,bandwidth,rtt, or bandwidth_mbps,rtt_ms; or the YAML "
-            "of `dlion calibrate network` or `node`, or a scenario.",
+            "of `dlion calibrate network` or `node`, or a scenario, whose `cluster` and `network` are taken.",
             show_default=False,
         ),
     ],

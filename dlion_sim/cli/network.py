@@ -71,7 +71,8 @@ def network(
     seconds: Seconds = 3.0,
     quiet: Quiet = False,
 ) -> None:
-    """Make a `cluster` from files, or from measurements between nodes (`dlion calibrate node` in each place)."""
+    """Make a `cluster` from files, or one and a `network` from measurements between nodes (`dlion calibrate node` in
+    each place)."""
     wanted = {"BANDWIDTHS": bandwidths, "--local": local, "--emulate": emulate}
     ways = [name for name, way in wanted.items() if way is not None]
     if len(ways) != 1:

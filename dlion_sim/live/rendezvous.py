@@ -151,11 +151,12 @@ class Rendezvous:
                     stranger = strangers.create_task(self._receive(connection))
                     stranger.add_done_callback(lambda _: slots.release())
 
-    async def _receive(self, connection: socket.socket) -> None:
+    async def _receive(self, connected: socket.socket) -> None:
         """Find out who has connected."""
+        connection = Connection(connected, self._credentials.identity)
         try:
             async with asyncio.timeout(self._timeouts.handshake):
-                await self._admit(Connection(connection, self._credentials.identity))
+                await self._admit(connection)
         except (PeerError, OSError) as error:
             connection.close()
             self._refuse(str(error) or "took too long to prove who it is")
@@ -176,7 +177,12 @@ class Rendezvous:
             former.close()
         pair.connections.incoming[channel] = connection
         self._note(pair, theirs, connection)
-        await connection.welcome(self._standing(pair))
+        try:
+            await connection.welcome(self._standing(pair))
+        except BaseException:
+            if pair.connections.incoming.get(channel) is connection:
+                del pair.connections.incoming[channel]
+            raise
         self._check(pair)
 
     def _refuse(self, reason: str) -> None:

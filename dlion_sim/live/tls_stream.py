@@ -23,7 +23,7 @@ _RECORD_BYTES = 2**14
 _RECORD_OVERHEAD = 22
 """A record's header, type and tag, in bytes (RFC 8446, 5.2)."""
 _SHORT = 128 * 1024
-"""Bytes; shorter writes are held back until complete, so that they take few packets. Longer ones wait anyway."""
+"""Bytes; shorter writes are held back until complete, so that they take few packets. Longer ones mostly wait anyway."""
 
 
 class PeerClosedError(PeerError):
@@ -129,8 +129,9 @@ class TlsStream:
 
 
 async def _ready(of: socket.socket, add: Callable[..., None], remove: Callable[..., object]) -> None:
-    """Wait until the event loop has seen that of a socket for which a callback is added."""
-    ready, descriptor = asyncio.Event(), of.fileno()  # The loop would look up a socket by its addresses, too.
+    """Wait until the event loop has seen that of a socket for which a callback is added; nobody closes it meanwhile."""
+    # Not the socket: that it is not registered yet is an error inside the loop, which states its addresses.
+    ready, descriptor = asyncio.Event(), of.fileno()
     add(descriptor, ready.set)
     try:
         await ready.wait()

@@ -83,15 +83,17 @@ class Ring:
         self.own = self
 
 
-def test_what_an_earlier_block_has_left_is_collected():
+def test_what_is_left_before_all_but_the_first_block_is_collected():
     frozen_objects = run_path(process.__file__)["frozen_objects"]
     gc.unfreeze()
-    for _ in range(2):
-        with frozen_objects():
-            left = weakref.ref(Ring())
-    assert left()
+    before = weakref.ref(Ring())
     with frozen_objects():
-        assert not left()
+        assert before()
+        within = weakref.ref(Ring())
+    assert within()
+    with frozen_objects():
+        assert not before()
+        assert not within()
 
 
 @pytest.fixture

@@ -120,6 +120,21 @@ async def test_a_second_connection_on_the_same_lane_takes_the_place_of_the_first
     second.close()
 
 
+async def test_a_connection_that_could_not_be_welcomed_is_closed_and_forgotten(monkeypatch):
+    accepted = []
+
+    async def fails(connection, standing):
+        accepted.append(connection)
+        raise PeerError("broke the connection")
+
+    monkeypatch.setattr(Connection, "welcome", fails)
+    async with alone() as (rendezvous, address):
+        with pytest.raises(PeerError):
+            await introduce(address, Ends(1, 0, Channel.DATA))
+        assert [connection.socket.fileno() for connection in accepted] == [-1]
+        assert not rendezvous._pairs[1].connections.incoming
+
+
 plain = st.builds(lambda kind, body: head(kind, len(body)) + body, st.sampled_from(Kind), st.binary(max_size=200))
 truncated = st.integers(0, len(CLIENT_HELLO)).map(lambda length: CLIENT_HELLO[:length])
 continued = st.binary(max_size=200).map(lambda more: CLIENT_HELLO + more)
