@@ -9,8 +9,9 @@ from itertools import combinations
 
 from dlion_sim.emulation.links import Link
 from dlion_sim.emulation.network import LEAST_DELAY, Network
-from dlion_sim.emulation.shaping import FRAME_BYTES, Flow
+from dlion_sim.emulation.shaping import Flow
 from dlion_sim.scenario import DURATION, Cluster
+from dlion_sim.scenario.network import FULL_FRAME
 from emulation.measurement import Measurement
 from emulation.tools import has_iperf3, iperf3, ping
 from emulation.traffic import WARM_UP_SECONDS, flows
@@ -39,7 +40,7 @@ class Throughput:
         """Alone, at what the link has at the scenario's start, for so many seconds, or longer if it is slow."""
         assert self.link.capacity
         stated = self.link.capacity.value_at(0.0)
-        seconds = max(seconds, _LEAST_FRAMES * FRAME_BYTES * 8 / stated)
+        seconds = max(seconds, _LEAST_FRAMES * FULL_FRAME * 8 / stated)
         pair = (self.sender, self.receiver)
         warm_up = max(WARM_UP_SECONDS, _WARM_UP_ROUND_TRIPS * _stated_round_trip(network, *pair))
         with _others_wide(network, self.link, (network.address(self.sender), network.address(self.receiver))):

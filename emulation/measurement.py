@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dlion_sim.emulation.shaping import FRAME_BYTES, PAYLOAD_BYTES
 from dlion_sim.scenario import BANDWIDTH, Unit
+from dlion_sim.scenario.network import FULL_FRAME, SEGMENT
 
 _DIGITS = 3
 
@@ -36,7 +36,7 @@ class Measurement:
     @classmethod
     def of_payload(cls, name: str, stated: float, payload: float) -> Measurement:
         """A bandwidth counts whole frames, so it is more than what TCP delivered."""
-        return cls(name, stated, payload * FRAME_BYTES / PAYLOAD_BYTES, BANDWIDTH, payload=payload)
+        return cls(name, stated, payload * FULL_FRAME / SEGMENT, BANDWIDTH, payload=payload)
 
     @property
     def ratio(self) -> float:
@@ -66,7 +66,7 @@ def report(found: Sequence[Measurement], tolerance: float) -> RenderableType:
         )
     off = sum(each.is_off(tolerance) for each in found)
     lines = [
-        f"bandwidth: payload x {FRAME_BYTES} / {PAYLOAD_BYTES}, since headers count, too",
+        f"bandwidth: payload x {FULL_FRAME} / {SEGMENT}, since headers count, too",
         f"{off} of {len(found)} off by more than {100 * tolerance:g} %",
     ]
     if any(each.held_back for each in found):

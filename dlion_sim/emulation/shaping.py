@@ -22,14 +22,10 @@ from typing import Protocol
 
 from dlion_sim.live.connection import WEIGHTS_TOS, tos_of_priority
 from dlion_sim.scenario import Packets
+from dlion_sim.scenario.network import FULL_FRAME
 
 Flow = tuple[str, str]
 """All that goes from one IP address to another; weights are a flow of their own."""
-
-FRAME_BYTES = 1514
-"""The longest Ethernet frame; devices hand over no longer ones (see `unbundled`)."""
-PAYLOAD_BYTES = 1448
-"""What TCP delivers of it."""
 
 _QUEUE_SECONDS, _LEAST_QUEUE_FRAMES = 0.020, 12
 """Of one queue for all: TCP fills the link, and a short message does not wait long. With fewer frames TCP on slow links
@@ -103,7 +99,7 @@ class FairQueues:
     size: float | None = None
 
     def made(self, device: str, bps: float, parent: str) -> list[str]:
-        share = f"rate {_OWN_BPS:.0f}bit ceil {_ANY_RATE} quantum {FRAME_BYTES}"
+        share = f"rate {_OWN_BPS:.0f}bit ceil {_ANY_RATE} quantum {FULL_FRAME}"
         commands = [
             f"tc qdisc replace dev {device} {parent} handle 2: htb default {_SHORT}",
             f"tc class add dev {device} {_whole(bps)}",
@@ -158,10 +154,10 @@ class MarkingQueues:
         """RED that goes by what waits now, as DCTCP wants it: its average follows within a packet or two."""
         limit = round(self.packets.buffer)
         threshold = round(min(self.packets.drop_above, self.packets.mark_above))
-        if threshold + FRAME_BYTES > limit:
+        if threshold + FULL_FRAME > limit:
             return f"bfifo limit {limit}"
-        thresholds = f"min {threshold} max {threshold + FRAME_BYTES} avpkt {FRAME_BYTES}"
-        return f"red limit {limit} {thresholds} burst {threshold // FRAME_BYTES + 1} probability 1 ecn"
+        thresholds = f"min {threshold} max {threshold + FULL_FRAME} avpkt {FULL_FRAME}"
+        return f"red limit {limit} {thresholds} burst {threshold // FULL_FRAME + 1} probability 1 ecn"
 
 
 def shape(device: str, bps: float | None, delay: float = 0.0, queues: Queues = OneQueue()) -> list[str]:
@@ -181,7 +177,7 @@ def reshape(device: str, bps: float, delay: float = 0.0, queues: Queues = OneQue
 
 def _whole(bps: float) -> str:
     return (
-        f"parent 2: classid 2:1 htb rate {_rate(bps)}bit burst {_burst(bps)} cburst {_burst(bps)} quantum {FRAME_BYTES}"
+        f"parent 2: classid 2:1 htb rate {_rate(bps)}bit burst {_burst(bps)} cburst {_burst(bps)} quantum {FULL_FRAME}"
     )
 
 
@@ -198,12 +194,12 @@ def _rate(bps: float) -> int:
 
 
 def _burst(bps: float) -> int:
-    return max(LEAST_BURST_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _BURST_SECONDS))
+    return max(LEAST_BURST_FRAMES * FULL_FRAME, round(_rate(bps) / 8 * _BURST_SECONDS))
 
 
 def _queue(bps: float) -> int:
-    return max(_LEAST_QUEUE_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _QUEUE_SECONDS))
+    return max(_LEAST_QUEUE_FRAMES * FULL_FRAME, round(_rate(bps) / 8 * _QUEUE_SECONDS))
 
 
 def _flow_queue(bps: float) -> int:
-    return max(LEAST_FLOW_QUEUE_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _FLOW_QUEUE_SECONDS))
+    return max(LEAST_FLOW_QUEUE_FRAMES * FULL_FRAME, round(_rate(bps) / 8 * _FLOW_QUEUE_SECONDS))

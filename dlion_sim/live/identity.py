@@ -62,7 +62,7 @@ class Identity:
     def wrap(self, connected: socket.socket, receiver: int | None = None) -> ssl.SSLSocket:
         """The end of a connection to a node, or of one from a node, which `check_is` is still to find out.
 
-        Raises OSError or its handshake does, where the connection has ended.
+        Where the connection has ended, this or its handshake raises OSError.
         """
         context, name = (self.server, None) if receiver is None else (self.client, name_of(receiver))
         return context.wrap_socket(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dlion_sim.live.frames import PeerError
+from dlion_sim.scenario.network import SEGMENT
 
 _ENOUGH = 0.95
 """The part of a message that is measured; the rest is as fast."""
@@ -24,8 +25,6 @@ _TCP_INFO = struct.Struct("<56xI60xQ20xI")
 """Of Linux' `struct tcp_info`: tcpi_last_ack_recv (milliseconds ago), tcpi_bytes_acked, tcpi_min_rtt (microseconds)."""
 _COUNTS = struct.Struct("<120xQ12xI8xI")
 """Of the same: tcpi_bytes_acked, tcpi_segs_in, tcpi_data_segs_in."""
-_SEGMENT = 1448
-"""Bytes of TCP's stream in a full frame."""
 _TICK = 0.004
 """The kernel's resolution of the time of the last acknowledgement (s)."""
 
@@ -126,7 +125,7 @@ def acknowledgements_a_frame(connection: socket.socket) -> float:
     """Acknowledgements that came without data, for each full frame's worth of bytes that were acknowledged."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _COUNTS.size)
     size, segments, with_data = _COUNTS.unpack(info)
-    return float((segments - with_data) * _SEGMENT / max(size, _SEGMENT))
+    return float((segments - with_data) * SEGMENT / max(size, SEGMENT))
 
 
 def _acknowledged(connection: socket.socket) -> Acknowledged:

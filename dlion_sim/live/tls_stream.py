@@ -129,8 +129,8 @@ class TlsStream:
 
 
 async def _ready(of: socket.socket, add: Callable[..., None], remove: Callable[..., object]) -> None:
-    """Wait until the event loop has seen that of a socket for which a callback is added; nobody closes it meanwhile."""
-    # Not the socket: that it is not registered yet is an error inside the loop, which states its addresses.
+    """Wait until a socket, which nobody closes meanwhile, is readable or writable, as the loop's methods are for."""
+    # By number: for a socket that it does not know yet, the loop's selector would ask for its addresses.
     ready, descriptor = asyncio.Event(), of.fileno()
     add(descriptor, ready.set)
     try:

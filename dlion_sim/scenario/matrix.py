@@ -16,6 +16,7 @@ from dlion_sim.scenario.capacity import UNLIMITED, PathBandwidth
 from dlion_sim.scenario.csv_file import csv_table
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.network import FULL_FRAME, SEGMENT
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.units import BANDWIDTH, DURATION, Duration, Unit
 
@@ -26,7 +27,7 @@ _MOST_BYTES = 32_000_000
 """Of a file."""
 _TO = "-to-"
 """Separates the two clouds in the name of an iperf3 result file."""
-FRAME = 1514 / 1448
+FRAME = FULL_FRAME / SEGMENT
 """Bytes on the link for each byte that iperf3 counts: TCP segments over IPv4 and Ethernet."""
 
 Cell = TypeVar("Cell")

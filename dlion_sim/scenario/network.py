@@ -10,7 +10,9 @@ from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, or_name
 from dlion_sim.scenario.units import Duration, QueueSize, Size
 
-Window = Annotated[Size, Field(ge=1448)]
+SEGMENT, FULL_FRAME = 1448, 1514
+"""Bytes of TCP's stream, with timestamps, in a full Ethernet frame with IPv4, and of that frame."""
+Window = Annotated[Size, Field(ge=SEGMENT)]
 """Bytes: a segment or more."""
 
 

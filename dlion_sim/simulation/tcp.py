@@ -18,13 +18,14 @@ from functools import partial
 from typing import assert_never
 
 from dlion_sim.scenario import Flows, Lv08, Network, NoTcp, Windows
+from dlion_sim.scenario.network import FULL_FRAME, SEGMENT
 from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.sharing import max_min_rates
 
-_SEGMENT, _FRAME, _ACKNOWLEDGEMENT = 1448, 1514, 66
-"""Bytes of a segment with timestamps, of its full Ethernet frame with IPv4, and of its acknowledgement."""
+_ACKNOWLEDGEMENT = 66
+"""Bytes of an acknowledgement's frame."""
 _LEAST_TIMEOUT = 0.2
 """Seconds that Linux adds to a round trip before it considers a segment lost."""
 _LEAST_PART = 0.5
@@ -49,7 +50,7 @@ class Framing:
     @classmethod
     def of_segments(cls, acknowledgements: float) -> Framing:
         """TCP's, with full segments and so many acknowledgements for each."""
-        return cls(_FRAME / _SEGMENT, _ACKNOWLEDGEMENT / _FRAME * acknowledgements)
+        return cls(FULL_FRAME / SEGMENT, _ACKNOWLEDGEMENT / FULL_FRAME * acknowledgements)
 
 
 TCP = Framing.of_segments(Flows().acknowledgements)
@@ -90,7 +91,7 @@ class TcpModel:
                 fitted = Framing(1 / tcp.bandwidth_factor, _LV08_CROSS_TRAFFIC)
                 return cls(fitted, tcp.latency_factor, tcp.window, tcp.sharing_size)
             case Windows():
-                slow_start = SlowStart(tcp.initial_window * float(_FRAME), tcp.idle_restart)
+                slow_start = SlowStart(tcp.initial_window * float(FULL_FRAME), tcp.idle_restart)
                 return cls(framing, window=tcp.receive_window * framing.data, slow_start=slow_start)
             case _:
                 assert_never(tcp)
@@ -104,7 +105,7 @@ class TcpModel:
 
     def most_under_way(self, loss: float) -> float:
         """The largest window for a loss rate (Mathis et al., 1997, with every frame acknowledged)."""
-        return min(self.window, _FRAME * math.sqrt(1.5 / loss)) if loss else self.window
+        return min(self.window, FULL_FRAME * math.sqrt(1.5 / loss)) if loss else self.window
 
 
 IDEAL = TcpModel()

@@ -12,6 +12,7 @@ from dlion_sim.bounded_loss.bounds import Bound
 from dlion_sim.bounded_loss.cutting import Cut
 from dlion_sim.bounded_loss.dlcp import open_sender
 from dlion_sim.scenario import Packets
+from dlion_sim.scenario.network import SEGMENT
 from dlion_sim.simulation.packets.memory import Memory
 from dlion_sim.simulation.packets.parts import Bounded, Endpoint, Pfabric, Port, Raw, Reliable
 from dlion_sim.simulation.packets.state import (
@@ -24,7 +25,6 @@ from dlion_sim.simulation.packets.state import (
     PFABRIC,
     RAW,
     RELIABLE,
-    SEGMENT,
 )
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 

@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dlion_sim.simulation.packets.state import HEADER, NONE, SEGMENT
+from dlion_sim.scenario.network import SEGMENT
+from dlion_sim.simulation.packets.state import HEADER, NONE
 
 
 class Port(NamedTuple):

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import Dlcp, Packets, Pfabric, Reliable, Transport
+from dlion_sim.scenario.network import SEGMENT
 from dlion_sim.simulation.packets import parts
 from dlion_sim.simulation.packets.network import PacketNetwork
-from dlion_sim.simulation.packets.state import HEADER, SEGMENT
+from dlion_sim.simulation.packets.state import HEADER
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Route, Routing
 from dlion_sim.simulation.tcp import TCP, message_rates
 

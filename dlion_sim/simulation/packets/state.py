@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dlion_sim.bounded_loss.dlcp import RECEIVER, SENDER
+from dlion_sim.scenario.network import FULL_FRAME, SEGMENT
 
 NONE = -1
 NEVER = 1e301
@@ -18,8 +19,8 @@ NEVER = 1e301
 CLASSES = 8
 LONGEST_PATH = 4
 """Ports that a packet can cross."""
-SEGMENT, HEADER, ACKNOWLEDGEMENT = 1448, 66, 66
-"""Bytes of a message in a full frame of 1514, its headers, and its acknowledgement."""
+HEADER, ACKNOWLEDGEMENT = FULL_FRAME - SEGMENT, 66
+"""Bytes of a full frame's headers, and of an acknowledgement."""
 
 # What an entry of the heap is of: number * KINDS + kind.
 KINDS = 3
