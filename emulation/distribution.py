@@ -126,7 +126,7 @@ TITLES = {
     "neighbours": "neighbouring simulations",
     "again": "emulated again",
     "packets": "simulated by packets",
-    "acknowledgements": "simulated with counted acknowledgements",
+    "default": "simulated by default",
 }
 """Of further comparisons."""
 _LATE = Figure("late", 0.01, "{:.1%}")

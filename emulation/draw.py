@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dlion_sim.emulation.shaping import LEAST_FLOW_QUEUE_FRAMES
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.scenario import Scenario, dump, from_data
@@ -39,6 +40,8 @@ BETA = (50, 100)
 """Milliseconds."""
 EVALUATE_EVERY = (1700, 2500)
 """Milliseconds, to one of them: hardly ever a multiple of an iteration, whose end must not fall onto a measurement."""
+QUEUE, ACKNOWLEDGEMENTS = f"{LEAST_FLOW_QUEUE_FRAMES} packets", 0.6
+"""Of a flow at each link, and for each full frame; `dlion calibrate network` has counted 0.55 to 0.62."""
 PERIOD = (3, 6)
 """Iterations between the exchanges of systems that work alone meanwhile, so that at least four come about."""
 
@@ -84,6 +87,7 @@ def draw(number: int, seed: int, systems: Collection[str] = SYSTEMS) -> Scenario
                 "compute_time": {"alpha": f"{_whole(rng, ALPHA)} ms", "beta": f"{_whole(rng, BETA)} ms"},
             },
             "cluster": {"clouds": clouds, "wan": {"paths": _paths(rng, [cloud["name"] for cloud in clouds])}},
+            "network": {"model": {"kind": "flows", "queue": QUEUE, "acknowledgements": ACKNOWLEDGEMENTS}},
             "system": _system(rng, system, clouds),
         }
     )

@@ -1,5 +1,5 @@
-"""What else is compared of a scenario: emulations with each other, simulations with each other, and a simulation packet
-by packet with the emulation.
+"""What else is compared of a scenario: emulations with each other, simulations with each other, and simulations packet
+by packet or by flows without queues with the emulation.
 
 Two emulations are not alike to the percent, and emulated links not as wide to the percent as they are asked to be. Some
 systems make much of little: for whom a worker of AD-PSGD waits depends on who came first. What is foretold can be no
@@ -22,6 +22,7 @@ from dlion_sim.emulation.shaping import LEAST_BURST_FRAMES, LEAST_FLOW_QUEUE_FRA
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 from dlion_sim.scenario import Packets, Reliable, Scenario, dump, from_data
+from dlion_sim.scenario.network import FULL_FRAME
 from dlion_sim.scenario.units import BANDWIDTH
 from dlion_sim.simulation import simulate
 from dlion_sim.streams import stream
@@ -34,8 +35,6 @@ Further = Callable[[Scenario, Path, Callable[[], bool]], Verdict]
 
 Raises InputError where it cannot be run so, or was interrupted.
 """
-ACKNOWLEDGEMENTS = 0.585
-"""For each full frame, counted in the namespaces of an emulated run."""
 NEIGHBOURS = 4
 OFF = 0.01
 """Of a bandwidth, at most."""
@@ -67,19 +66,17 @@ def by_packets(scenario: Scenario, folder: Path, interrupted: Callable[[], bool]
     return compare(_simulated(alike, folder / "packets", interrupted), real).verdict
 
 
-def as_acknowledged(scenario: Scenario, folder: Path, interrupted: Callable[[], bool]) -> Verdict:
-    """How far the emulation is from a simulation by flows with as many acknowledgements as were counted."""
-    written = yaml.safe_load(dump(scenario))
-    written["network"]["model"] = {"kind": "flows", "acknowledgements": ACKNOWLEDGEMENTS}
-    alike = from_data(written)
-    return compare(_simulated(alike, folder / "acknowledged", interrupted), Run.open(folder / EMULATED)).verdict
+def by_default(scenario: Scenario, folder: Path, interrupted: Callable[[], bool]) -> Verdict:
+    """How far the emulation is from a simulation by the default model of networks: flows without queues."""
+    alike = from_data({**yaml.safe_load(dump(scenario)), "network": {}})
+    return compare(_simulated(alike, folder / "default", interrupted), Run.open(folder / EMULATED)).verdict
 
 
 FURTHER: Mapping[str, Further] = {
     "neighbours": neighbours,
     "again": emulated_again,
     "packets": by_packets,
-    "acknowledgements": as_acknowledged,
+    "default": by_default,
 }
 
 
@@ -110,7 +107,8 @@ def with_queues(scenario: Scenario, *, are_delayed: bool) -> Scenario:
     """
     if isinstance(scenario.network.model, Packets):
         return scenario
-    size = f"{LEAST_FLOW_QUEUE_FRAMES - 1} packets"
+    emulated = scenario.network.model.queue or LEAST_FLOW_QUEUE_FRAMES * FULL_FRAME
+    size = f"{round(emulated / FULL_FRAME) - 1} packets"
     model = {
         "kind": "packets",
         "fair": True,

@@ -65,7 +65,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         choices=FURTHER,
         default=[],
         help="What else to compare: simulations whose bandwidths are up to 1 %% off; another emulation; a simulation "
-        "packet by packet, with queues as they are emulated; one with as many acknowledgements as were counted.",
+        "packet by packet, with queues as they are emulated; one by flows without queues, the default.",
     )
     return parser.parse_args(arguments)
 

@@ -17,8 +17,8 @@ _HOST_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Queueing:
-    """Of a network `model`. Flows have a queue for what each machine sends another, or, unless it is `fair`, one for
-    all; packets the queues that they say at switches and routers."""
+    """Of a network `model`. Flows have a queue for what each machine sends another, of the size that they say if they
+    say one, or, unless it is `fair`, one for all; packets the queues that they say at switches and routers."""
 
     model: Flows | Packets
     fair: bool = True
@@ -36,8 +36,8 @@ class Queueing:
     def at_link(self, crossing: Sequence[Flow], *, is_host: bool) -> Queues:
         """The queues of a link of these flows, at a host's own NIC or behind it."""
         match self.model:
-            case Flows():
-                return FairQueues(crossing) if self.fair else OneQueue()
+            case Flows(queue=size):
+                return FairQueues(crossing, size or None) if self.fair else OneQueue()
             # If switches have the scenario's queues, a host's own NIC drops nothing: data wait in sockets.
             case Packets(fair=True, buffer=buffer):
                 return FairQueues(crossing, _HOST_BYTES if is_host else buffer)
@@ -51,6 +51,8 @@ class Queueing:
         """Its part of a run's manifest."""
         delay: dict[str, Any] = {"delay": "kernel" if self.is_delayed else "transport"}
         match self.model:
+            case Flows(queue=size) if size and self.fair:
+                return {**delay, "queues": "fair", "buffer": size}
             case Flows():
                 return {**delay, "queues": "fair" if self.fair else "fifo"}
             case Packets(fair=is_fair, buffer=buffer):

@@ -57,12 +57,15 @@ AnyTcp = NoTcp | Lv08 | Windows
 
 
 class Flows(Model):
-    """Flow level: messages are flows that share links max-min fairly, without queues."""
+    """Flow level: messages are flows that share links max-min fairly."""
 
     kind: Literal["flows"] = "flows"
     acknowledgements: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Acknowledgements for each full frame, in the opposite direction. The default is RFC 1122's; not with LV08, which
     has its own."""
+    queue: Annotated[QueueSize, Field(ge=0)] = 0.0
+    """Size of a connection's queue behind its sender's NIC, which is full while the rest of its route is slower; by
+    default none. Only without a model of TCP."""
 
 
 class Packets(Model):
@@ -118,6 +121,8 @@ class Network(Model):
     def _has_one_tcp(self) -> Self:
         if isinstance(self.model, Packets) and not isinstance(self.tcp, NoTcp):
             raise RuleError(f"{self.tcp.kind} is a model for flows", allowed="none, with model: packets", at=("tcp",))
+        if isinstance(self.model, Flows) and self.model.queue and not isinstance(self.tcp, NoTcp):
+            raise RuleError(f"does not go with {self.tcp.kind}", allowed="0 bytes, its default", at=("model", "queue"))
         if isinstance(self.tcp, Lv08) and self.model != Flows():
             at = ("model", "acknowledgements")
             raise RuleError("does not go with lv08, which has its own", allowed="0.5, its default", at=at)

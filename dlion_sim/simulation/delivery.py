@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from dlion_sim.assembly import Transfer
@@ -15,6 +16,7 @@ from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.carrier import CapacityChanges, Dropped, Listener
 from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.queued import QueuedConnections
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 from dlion_sim.simulation.tcp import IDEAL, Connections, TcpModel, message_rates
 
@@ -29,8 +31,9 @@ class Transport:
 
     The queue's head is a flow over the pair's route; or several flows one after another, with slow start. When its last
     byte has been sent, the next one starts, and it is delivered after the route's latency; or at once, if latencies
-    pass before a message enters its queue. Each byte of tensors is charged as `scale` bytes on links, or as
-    `Body.growth` says; rates that `bytes_per_second` returns are divided by `scale`.
+    pass before a message enters its queue. With queues in the network, the next one starts when the last byte has left
+    the sender. Each byte of tensors is charged as `scale` bytes on links, or as `Body.growth` says; rates that
+    `bytes_per_second` returns are divided by `scale`.
     """
 
     def __init__(
@@ -53,6 +56,12 @@ class Transport:
         slow_start = tcp.slow_start
         self._connections = Connections(event_queue, self._network, slow_start) if slow_start else None
         """By queue, with slow start."""
+        self._queued: QueuedConnections | None = None
+        """By queue, with queues in the network."""
+        if tcp.queue:
+            self._queued = QueuedConnections(
+                event_queue, self._network, tcp.queue, routes=self._routes, left=self._leave, arrived=self._arrive
+            )
         self._has_windows = slow_start is not None or tcp.window < math.inf
         self._heads: dict[_Queue, _Head] = {}
         self._waiting: dict[_Queue, deque[Message]] = {}
@@ -76,18 +85,21 @@ class Transport:
             self._event_queue.after(factor * latency, partial(self._enqueue_delayed, queue, delayed))
 
     def cut(self, one: int, other: int) -> Dropped:
-        """Drop and return all messages between two participants that have not been sent to their last byte."""
+        """Drop and return all messages between two participants whose last byte links have not carried."""
         queues = [(*ends, channel) for ends in ((one, other), (other, one)) for channel in Channel]
         heads = [self._heads[queue] for queue in queues if queue in self._heads]
-        begun = list(self._carried([head for head in heads if head[1] is not None]))
+        over_links = [head for head in heads if head[1] is not None]
+        begun = list(self._carried(over_links, queues))
         for _, flow in heads:
             if isinstance(flow, int):
                 self._network.cut(flow)
-        others = len(heads) - len(begun)
+        others = len(heads) - len(over_links)
         for queue in queues:
             self._heads.pop(queue, None)
             if self._connections is not None:
                 self._connections.cut(queue)
+            if self._queued is not None:
+                self._queued.cut(queue)
             others += len(self._waiting.pop(queue, ()))
             if delayed := self._delayed.pop(queue, None):
                 others += len(delayed)
@@ -109,7 +121,14 @@ class Transport:
         """The messages being sent over links, with the bytes that these have carried."""
         return self._carried([head for head in self._heads.values() if head[1] is not None])
 
-    def _carried(self, heads: Sequence[_Head]) -> Iterator[tuple[Transfer, float]]:
+    def _carried(
+        self, heads: Sequence[_Head], queues: Sequence[_Queue] | None = None
+    ) -> Iterator[tuple[Transfer, float]]:
+        """With queues in the network, of all messages in these queues that have not arrived."""
+        if self._queued is not None:
+            for transfer, left in self._queued.under_way(queues):
+                yield transfer, transfer.size - left / self._framing.data
+            return
         # Flows that start in this instant get their rates at its end.
         begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._event_queue.now]
         flows: Any = self._network if self._connections is None else self._connections
@@ -128,7 +147,8 @@ class Transport:
         """Whether no message under way will ever be delivered: each waits for a link that is down for good."""
         if self._network.is_moving:
             return False
-        waiting = (self._routing.route(sender, receiver).links for sender, receiver, _ in self._heads)
+        busy = chain(self._heads, self._queued.busy() if self._queued is not None else ())
+        waiting = (self._routing.route(sender, receiver).links for sender, receiver, _ in busy)
         return all(any(map(self._changes.is_down_for_good, links)) for links in waiting)
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
@@ -153,6 +173,9 @@ class Transport:
         flow: int | _Queue | None = None
         if not links:
             self._event_queue.after(0.0, ended)
+        elif self._queued is not None:
+            self._queued.send(queue, transfer, transfer.size * self._framing.data)
+            flow = queue
         elif not self._has_windows:  # As `_begin`, but a route is looked up once: the most frequent case.
             return_route = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
             flow = self._network.start(links, transfer.size * self._framing.data, ended, return_route)
@@ -163,9 +186,14 @@ class Transport:
     def _begin(self, queue: _Queue, size: float, ended: Call, most: float = math.inf) -> int:
         """Begin a flow over a queue's route, of `size` bytes on links and at most `most` per second; its number."""
         sender, receiver, _ = queue
-        links = self._routing.route(sender, receiver).links
-        return_route = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
+        links, return_route = self._routes(queue)
         return self._network.start(links, size, ended, return_route, most, self._weight(sender, receiver))
+
+    def _routes(self, queue: _Queue) -> tuple[Sequence[int], Sequence[int]]:
+        """The links there, and those of acknowledgements."""
+        sender, receiver, _ = queue
+        links = self._routing.route(sender, receiver).links
+        return links, self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
 
     def _send_windows(self, queue: _Queue, size: float, ended: Call) -> int | _Queue:
         sender, receiver, _ = queue
@@ -189,12 +217,27 @@ class Transport:
     def _end(self, queue: _Queue, latency: float) -> None:
         if queue not in self._heads:
             return  # It crosses no link, and was dropped in the instant in which it began.
+        transfer = self._take_head(queue)
+        self._event_queue.after(latency, partial(self._listener.delivered, transfer.receiver, transfer.message))
+        self._listener.timed(transfer, self._event_queue.now - transfer.began, self._event_queue.now)
+        self._listener.sent(transfer)
+
+    def _take_head(self, queue: _Queue) -> Transfer:
+        """The head, which has been sent; the next message starts."""
         transfer, _ = self._heads.pop(queue)
         waiting = self._waiting.get(queue)
         if waiting:
             self._start(queue, waiting.popleft())
             if not waiting:
                 del self._waiting[queue]
+        return transfer
+
+    def _leave(self, queue: _Queue) -> None:
+        """The head's last byte has left its sender, and may wait in the network."""
+        self._listener.sent(self._take_head(queue))
+
+    def _arrive(self, transfer: Transfer, seconds: float, left: float) -> None:
+        """Links have carried the last byte of a message that had `left`."""
+        latency = self._routing.route(transfer.sender, transfer.receiver).latency
         self._event_queue.after(latency, partial(self._listener.delivered, transfer.receiver, transfer.message))
-        self._listener.timed(transfer, self._event_queue.now - transfer.began, self._event_queue.now)
-        self._listener.sent(transfer)
+        self._listener.timed(transfer, seconds, left)

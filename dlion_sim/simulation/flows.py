@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.sharing import SharedLinks
 
@@ -35,6 +38,8 @@ class FlowNetwork:
         self._settlement_is_due = False
         self._next_end = math.inf
         """The time at which the next flows end."""
+        self.settled: Callable[[], None] | None = None
+        """Called after each computation of rates, and may change flows."""
 
     @property
     def is_moving(self) -> bool:
@@ -59,6 +64,18 @@ class FlowNetwork:
         self._done[flow] = done
         self._request_settlement()
         return flow
+
+    def has(self, flow: int) -> bool:
+        """Whether a flow has begun and not ended."""
+        return flow in self._done
+
+    def pace(self, flows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The rates (bytes per second) and remaining bytes of flows, once rates are computed."""
+        return self._links.rates(flows), self._links.remaining(flows, self._event_queue.now)
+
+    def levels(self, links: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The rate at which a full link holds flows (bytes per second); infinite for one that is not full."""
+        return self._links.levels(links)
 
     def remaining(self, flows: Sequence[int]) -> list[float]:
         left: list[float] = self._links.remaining(flows, self._event_queue.now).tolist()
@@ -102,6 +119,8 @@ class FlowNetwork:
         if pause < math.inf:
             # In the background, as it may be outdated by then.
             self._event_queue.after(pause, self._end, background=True)
+        if self.settled is not None:
+            self.settled()
 
     def _end(self) -> None:
         if self._event_queue.now != self._next_end:

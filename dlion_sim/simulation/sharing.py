@@ -156,12 +156,17 @@ class SharedLinks:
             self._resized = []
         return float(end)
 
-    def rates(self, slots: Sequence[int]) -> npt.NDArray[np.float64]:
+    def rates(self, slots: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """The rates of flows since the last `settle` (bytes per second)."""
         rates: npt.NDArray[np.float64] = self._flows["rate"][np.asarray(slots, np.int64)]
         return rates
 
-    def remaining(self, slots: Sequence[int], now: float) -> npt.NDArray[np.float64]:
+    def levels(self, links: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The levels of links since the last `settle`."""
+        levels: npt.NDArray[np.float64] = self._links["level"][links]
+        return levels
+
+    def remaining(self, slots: Sequence[int] | npt.NDArray[np.int64], now: float) -> npt.NDArray[np.float64]:
         """The remaining bytes, at `now`, of flows that were there at the last `settle`."""
         at = np.asarray(slots, np.int64)
         progress = self._progress[at]

@@ -80,13 +80,15 @@ class TcpModel:
     """A flow's share of full links is inverse to the time of so many bytes; without it all shares are equal."""
     slow_start: SlowStart | None = None
     """Without it, a window is of its largest size from the first byte on."""
+    queue: float = 0.0
+    """So many bytes on links of each connection wait behind the first link of a route if the rest is slower."""
 
     @classmethod
     def of(cls, network: Network) -> TcpModel:
         framing = Framing.of_segments(network.model.acknowledgements) if isinstance(network.model, Flows) else TCP
         match tcp := network.tcp:
             case NoTcp():
-                return cls(framing)
+                return cls(framing, queue=network.model.queue if isinstance(network.model, Flows) else 0.0)
             case Lv08():
                 fitted = Framing(1 / tcp.bandwidth_factor, _LV08_CROSS_TRAFFIC)
                 return cls(fitted, tcp.latency_factor, tcp.window, tcp.sharing_size)

@@ -8,7 +8,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.scenario import Packets, Reliable
 from dlion_sim.simulation import simulate
 from dlion_sim.studies.validation import EMULATED, SIMULATED
-from emulation.further import ACKNOWLEDGEMENTS, OFF, as_acknowledged, by_packets, neighbour_of, neighbours, with_queues
+from emulation.further import OFF, by_default, by_packets, neighbour_of, neighbours, with_queues
 from tests.simulation.scenarios import digits
 
 
@@ -39,6 +39,12 @@ def test_queues_are_those_of_emulated_links_and_all_else_stays(are_delayed):
     assert (alike.cluster, alike.system, alike.workload) == (scenario.cluster, scenario.system, scenario.workload)
 
 
+def test_packets_have_the_queue_that_flows_say():
+    alike = with_queues(digits("network.model={kind: flows, queue: 40 packets}"), are_delayed=False)
+    assert isinstance(alike.network.model, Packets)
+    assert alike.network.model.buffer == 39 * 1514
+
+
 def test_queues_that_the_scenario_says_stay():
     scenario = digits("network.model={kind: packets, buffer: 40 packets}")
     assert with_queues(scenario, are_delayed=False) == scenario
@@ -52,12 +58,13 @@ def test_a_simulation_by_packets_is_compared_with_the_emulation(tmp_path):
     assert by_packets(scenario, tmp_path, never) == found
 
 
-def test_a_simulation_with_as_many_acknowledgements_is_compared_with_the_emulation(tmp_path):
+def test_a_simulation_by_default_is_compared_with_the_emulation(tmp_path):
     links = ("duration=3 s", "system=baseline", "cluster.wan.bandwidth=5 Mbps")
-    emulated(digits(*links, f"network.model={{kind: flows, acknowledgements: {ACKNOWLEDGEMENTS}}}"), tmp_path)
-    assert max(as_acknowledged(digits(*links), tmp_path, never).values()) == 0
+    queued = digits(*links, "network.model={kind: flows, queue: 24 packets, acknowledgements: 0.6}")
     emulated(digits(*links), tmp_path / "default")
-    assert 0 < as_acknowledged(digits(*links), tmp_path / "default", never)["iteration_median"] < 0.01
+    assert max(by_default(queued, tmp_path / "default", never).values()) == 0
+    emulated(queued, tmp_path / "queued")
+    assert 0 < by_default(queued, tmp_path / "queued", never)["iteration_median"] < 0.05
 
 
 def test_neighbours_have_all_bandwidths_a_little_off_and_nothing_else():

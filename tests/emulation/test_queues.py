@@ -36,6 +36,7 @@ def test_queues_of_flows_have_the_size_that_they_are_given():
 
 
 FAIR = Packets(fair=True, buffer="30 packets", delays="receivers")
+QUEUED = Flows(queue="30 packets")
 PLAIN = Packets(buffer="20 packets")
 
 
@@ -44,6 +45,8 @@ PLAIN = Packets(buffer="20 packets")
     [
         (Flows(), True, FairQueues([]), FairQueues([]), {"queues": "fair"}),
         (Flows(), False, OneQueue(), OneQueue(), {"queues": "fifo"}),
+        (QUEUED, True, *[FairQueues([], 30 * 1514)] * 2, {"queues": "fair", "buffer": 30 * 1514}),
+        (QUEUED, False, OneQueue(), OneQueue(), {"queues": "fifo"}),
         (FAIR, True, FairQueues([], 1e6), FairQueues([], 30 * 1514), {"queues": "fair", "buffer": 30 * 1514}),
         (PLAIN, True, OneQueue(1e6), OneQueue(20 * 1514), {"queues": "fifo", "buffer": 20 * 1514}),
     ],

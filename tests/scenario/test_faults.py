@@ -102,6 +102,15 @@ INVALID = [
         "network.model.acknowledgements",
         ["does not go with lv08", "0.5, its default"],
     ),
+    ("network={model: {kind: flows, queue: -1 B}}", "network.model.queue", ["0 or more"]),
+    *[
+        (
+            f"network={{model: {{kind: flows, queue: 24 packets}}, tcp: {tcp}}}",
+            "network.model.queue",
+            [f"does not go with {tcp}", "0 bytes, its default"],
+        )
+        for tcp in ("lv08", "window")
+    ],
     ("network={model: packets, tcp: lv08}", "network.tcp", ["lv08 is a model for flows", "none, with model: packets"]),
     (
         f"{LAN}={{fabric: {{leaves: 4, spines: 2}}}}",

@@ -21,8 +21,8 @@ _MODULES = frozenset(
         "assembly": "arrivals compute optional_totals outages recording totals transfer",
         "learning": "batches flat gradients optimizer replica",
         "scenario": "machines network schedule transport workload",
-        "simulation": "carrier churn computing delivery engine evaluations event_queue flows messaging routing "
-        "sharing tcp",
+        "simulation": "carrier churn computing delivery engine evaluations event_queue flows messaging queued "
+        "routing sharing tcp",
     }.items()
     for module in modules.split()
 )
@@ -34,13 +34,14 @@ _METHODS = frozenset(
         "_on_process_started _report_capacities _sample_regularly",
         "Messaging": "_hand_over changed cut delivered",
         "Computing": "_on_gradient _on_profile",
-        "Transport": "_begin _end _enqueue_delayed",
+        "Transport": "_arrive _begin _end _enqueue_delayed _leave _routes",
         "PacketDelivery": "_advance _deliver_locally _report _request_advance _resize",
         "FlowNetwork": "_end _settle resize",
         "Churn": "_complete_handshake _crash _detect_failure _interrupt_path _leave _notify _restore_path "
         "_start_process _time_out",
         "CapacityChanges": "_apply",
         "Connections": "_ended _next_round",
+        "QueuedConnections": "_ended _join _review",
         "Recorder": "append",
         "Optimizer": "factor",
     }.items()

@@ -171,9 +171,17 @@ def test_other_settings_resume_to_the_same_result(tmp_path, other):
     check_same(resume(tmp_path / "parts"), whole)
 
 
-@pytest.mark.parametrize("tcp", ["lv08", "{kind: window, initial_window: 2}"])
-def test_windows_resume_to_the_same_result(tmp_path, tcp):
-    given = scenario("dlion", "1 s", f"network={{tcp: {tcp}}}", *(["cluster.wan.loss=0.01"] if "window" in tcp else []))
+@pytest.mark.parametrize(
+    "network",
+    [
+        ["network={tcp: lv08}"],
+        ["network={tcp: {kind: window, initial_window: 2}}", "cluster.wan.loss=0.01"],
+        ["network={model: {kind: flows, queue: 4 packets}}"],
+    ],
+    ids=["lv08", "windows", "queues"],
+)
+def test_connections_resume_to_the_same_result(tmp_path, network):
+    given = scenario("dlion", "1 s", *network)
     whole = simulate(given, tmp_path / "whole")
     plain = simulate(scenario("dlion", "1 s"), tmp_path / "plain")
     assert whole.transfers()["end"].tolist() != plain.transfers()["end"].tolist()

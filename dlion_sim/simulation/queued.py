@@ -1,0 +1,305 @@
+"""Connections whose last bytes wait in the network, as TCP fills the queue before a bottleneck.
+
+When the last bytes of a message wait there, its sender's NIC is free for other messages already. The queue of a
+connection is behind the first link of its route, the sender's NIC. It fills up while that link is faster than the rest
+of the route, and is drained while it is slower. So a connection is one of
+
+- *joint*: one flow over the whole route, beside a queue that stays empty, or full;
+- *apart*: a flow over the first link and one over the rest, with a queue that grows or shrinks.
+
+One that is apart becomes joint when its queue is empty or full, and apart again when the first link could carry more
+than the rest takes from an empty queue, or the rest more than what comes into a full one.
+
+Not modelled: that windows must grow before they fill a queue, and shrink after a loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from dlion_sim.assembly import Transfer
+from dlion_sim.protocol.messages import Channel
+from dlion_sim.scenario.network import FULL_FRAME
+from dlion_sim.simulation.event_queue import EventQueue
+from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.progressive_filling import LONGEST_ROUTE
+
+Name = tuple[int, int, Channel]
+"""Sender, receiver, channel."""
+Route = Sequence[int]
+_NOTHING = 0.5
+"""Bytes: less than that is a rounding error."""
+_SAME = 1e-6
+"""Rates that differ by less, relatively, are the same."""
+_ROOM = 64
+
+
+class Mode(IntEnum):
+    """What may happen to a connection when rates change."""
+
+    SETTLED = 0
+    """Nothing: it has no flows, or its sender has nothing to send, or its route is a single link."""
+    EMPTY = 1
+    """Joint, with an empty queue."""
+    FULL = 2
+    """Joint, with a full one."""
+    APART = 3
+
+
+@dataclass(eq=False)
+class Flow:
+    """A flow of a connection."""
+
+    size: float
+    """Bytes on links."""
+    began: float
+    number: int = -1
+
+
+@dataclass(eq=False)
+class Undelivered:
+    """A message that has not arrived whole."""
+
+    transfer: Transfer
+    remaining: float
+    """Bytes on links that had yet to arrive when the present flows began."""
+    left: float = math.inf
+    """When its last byte left the sender."""
+
+
+@dataclass(eq=False)
+class QueuedConnection:
+    """The state of a connection."""
+
+    name: Name
+    place: int
+    """In the arrays of all connections."""
+    unsent: float = 0.0
+    """Bytes on links that had yet to leave the sender when the present flows began."""
+    messages: deque[Undelivered] = field(default_factory=deque)
+    """Those that have not arrived whole; the sender may still be sending the last one."""
+    out: Flow | None = None
+    """What leaves the sender; None if the sender has nothing to send."""
+    on: Flow | None = None
+    """What arrives; if it is joint, the same flow."""
+    arrived: float = -math.inf
+    """When the last message had arrived."""
+
+    @property
+    def backlog(self) -> float:
+        """Bytes that waited in the queue when the present flows began."""
+        return sum(each.remaining for each in self.messages) - self.unsent
+
+    @property
+    def is_sending(self) -> bool:
+        return bool(self.messages) and self.messages[-1].left == math.inf
+
+
+class QueuedConnections:
+    """Connections by name, with a queue of `size` bytes each, over the links of a network.
+
+    Each sends one message at a time, over `routes` there and back. `left` is called with its name when the message's
+    last byte has left the sender, and `arrived` when it has arrived, with the seconds that links took for it and when
+    it had left.
+    """
+
+    def __init__(
+        self,
+        event_queue: EventQueue,
+        network: FlowNetwork,
+        size: float,
+        *,
+        routes: Callable[[Name], tuple[Route, Route]],
+        left: Callable[[Name], None],
+        arrived: Callable[[Transfer, float, float], None],
+    ) -> None:
+        self._event_queue = event_queue
+        self._network = network
+        self._size = size
+        self._routes = routes
+        self._left = left
+        self._arrived = arrived
+        self._connections: dict[Name, QueuedConnection] = {}
+        self._at: list[QueuedConnection] = []
+        """By their places in the arrays."""
+        self._mode = np.zeros(_ROOM, np.int8)
+        self._flows = np.zeros((_ROOM, 2), np.int64)
+        """The numbers of the flows out and on, of those that are joint or apart."""
+        self._links = np.zeros((_ROOM, LONGEST_ROUTE), np.int64)
+        """Routes; their last link again where they are shorter."""
+        self._backlog = np.zeros(_ROOM)
+        """Of those that are apart: bytes in the queue when both flows will have ended."""
+        self._due = np.zeros(_ROOM)
+        """When the queue of those that are apart is full or empty."""
+        self._next_due = math.inf
+        network.settled = self._review
+
+    def send(self, name: Name, transfer: Transfer, size: float) -> None:
+        """Send a message of `size` bytes on links, behind what waits in the queue."""
+        connection = self._connections.get(name) or self._open(name)
+        self._halt(connection)
+        backlog = connection.backlog
+        connection.unsent = size
+        connection.messages.append(Undelivered(transfer, size))
+        joint = Mode.EMPTY if not backlog else Mode.FULL if backlog > self._size - _NOTHING else None
+        self._go(connection, joint or Mode.APART)
+
+    def under_way(self, names: Iterable[Name] | None = None) -> Iterator[tuple[Transfer, float]]:
+        """The messages that have not arrived, of all connections or of these, and their bytes on links that have yet
+        to."""
+        for name in self._connections if names is None else names:
+            if connection := self._connections.get(name):
+                moved = self._moved(connection.on) if connection.on else 0.0
+                for each in connection.messages:
+                    yield each.transfer, each.remaining - moved
+                    moved = 0.0
+
+    def cut(self, name: Name) -> None:
+        """Drop all that has not arrived."""
+        if connection := self._connections.get(name):
+            self._halt(connection)
+            connection.messages.clear()
+            connection.unsent, connection.arrived = 0.0, -math.inf
+
+    def busy(self) -> Iterator[Name]:
+        """The names of those with messages that have not arrived."""
+        return (name for name, connection in self._connections.items() if connection.messages)
+
+    def _open(self, name: Name) -> QueuedConnection:
+        place = len(self._at)
+        if place == len(self._mode):
+            for array in ("_mode", "_flows", "_links", "_backlog", "_due"):
+                had = getattr(self, array)
+                setattr(self, array, np.concatenate([had, np.zeros_like(had)]))
+        links = self._routes(name)[0]
+        self._links[place] = [*links, *[links[-1]] * (LONGEST_ROUTE - len(links))]
+        connection = self._connections[name] = QueuedConnection(name, place)
+        self._at.append(connection)
+        return connection
+
+    def _moved(self, flow: Flow) -> float:
+        """The bytes that a flow has carried."""
+        if not self._network.has(flow.number):
+            return flow.size
+        if flow.began == self._event_queue.now:
+            return 0.0  # Its rate is known at the end of the instant.
+        return flow.size - self._network.remaining([flow.number])[0]
+
+    def _halt(self, connection: QueuedConnection) -> None:
+        """End its flows, and account for what they have carried."""
+        out, on = connection.out, connection.on
+        if out is not None:
+            connection.unsent = max(0.0, connection.unsent - self._moved(out))
+        if on is not None:
+            first = connection.messages[0]
+            first.remaining = max(0.0, first.remaining - self._moved(on))
+        for flow in (out,) if out is on else (out, on):
+            if flow is not None and self._network.has(flow.number):
+                self._network.cut(flow.number)
+        connection.out = connection.on = None
+        self._mode[connection.place] = Mode.SETTLED
+
+    def _go(self, connection: QueuedConnection, mode: Mode) -> None:
+        """Begin the flows of a connection with messages that have not arrived."""
+        route, return_route = self._routes(connection.name)
+        unsent, remaining = connection.unsent, connection.messages[0].remaining
+        if not connection.is_sending:
+            mode = Mode.SETTLED
+            connection.on = self._begin(connection, remaining, route[1:] or route, return_route)
+        elif mode is not Mode.APART or len(route) == 1:
+            mode = mode if len(route) > 1 else Mode.SETTLED
+            connection.on = connection.out = self._begin(connection, min(unsent, remaining), route, return_route)
+        else:
+            connection.out = self._begin(connection, unsent, route[:1], ())
+            connection.on = self._begin(connection, remaining, route[1:], return_route)
+            later = sum(each.remaining for each in connection.messages) - remaining
+            self._backlog[connection.place] = later
+        self._mode[connection.place] = mode
+        if mode is not Mode.SETTLED:
+            self._flows[connection.place] = [flow.number for flow in (connection.out, connection.on) if flow]
+
+    def _begin(self, connection: QueuedConnection, size: float, route: Route, return_route: Route) -> Flow:
+        flow = Flow(size, self._event_queue.now)
+        flow.number = self._network.start(route, size, partial(self._ended, connection, flow), return_route)
+        return flow
+
+    def _ended(self, connection: QueuedConnection, flow: Flow) -> None:
+        if flow is not connection.out and flow is not connection.on:
+            return  # Another one of its connection ended in the same instant.
+        now, mode, is_sending = self._event_queue.now, Mode(self._mode[connection.place]), connection.is_sending
+        self._halt(connection)
+        last, first = connection.messages[-1], connection.messages[0]
+        has_arrived = first.remaining < _NOTHING
+        if has_arrived:
+            connection.messages.popleft()
+        # What has arrived has left: that a queue is empty is known up to a frame late.
+        if is_sending and (connection.unsent < _NOTHING or not connection.messages):
+            connection.unsent, last.left = 0.0, now
+            self._left(connection.name)
+        if has_arrived:
+            seconds = now - max(first.transfer.began, connection.arrived)
+            connection.arrived = now
+            self._arrived(first.transfer, seconds, first.left)
+        if connection.messages and connection.on is None:
+            self._go(connection, mode)
+
+    def _review(self) -> None:
+        """After each computation of rates: take apart what is no longer joint, and plan what will be joint next."""
+        mode = self._mode[: len(self._at)]
+        joint = np.flatnonzero((mode == Mode.EMPTY) | (mode == Mode.FULL))
+        apart = np.flatnonzero(mode == Mode.APART)
+        for place in self._unequal(joint):
+            self._halt(self._at[place])
+            self._go(self._at[place], Mode.APART)
+        self._plan(apart)
+
+    def _unequal(self, joint: npt.NDArray[np.int64]) -> list[int]:
+        """Those of which the first link could carry more, if the queue is empty, or the rest, if it is full."""
+        if not len(joint):
+            return []
+        levels = self._network.levels(self._links[joint])
+        most = np.where(self._mode[joint] == Mode.EMPTY, levels[:, 0], levels[:, 1:].min(axis=1))
+        rates, _ = self._network.pace(self._flows[joint, 1])
+        unequal: list[int] = joint[most > (1 + _SAME) * rates].tolist()
+        return unequal
+
+    def _plan(self, apart: npt.NDArray[np.int64]) -> None:
+        """Plan when the queues of those that are apart are full or empty."""
+        self._next_due = math.inf
+        if not len(apart):
+            return
+        now = self._event_queue.now
+        rates, remaining = self._network.pace(self._flows[apart])
+        backlog = self._backlog[apart] - remaining[:, 0] + remaining[:, 1]
+        growth, fastest = rates[:, 0] - rates[:, 1], rates.max(axis=1)
+        limit = np.where(growth > 0, self._size, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pauses = (limit - backlog) / growth
+            # A frame later at the earliest, so that nothing changes for ever within an instant.
+            pauses = np.maximum(pauses, FULL_FRAME / fastest)
+        pauses[~(np.abs(growth) > _SAME * fastest)] = math.inf
+        self._due[apart] = now + pauses
+        soonest = float(pauses.min())
+        self._next_due = now + soonest
+        # In the background, as it may be outdated by then.
+        self._event_queue.after(soonest, self._join, background=True)
+
+    def _join(self) -> None:
+        """Those whose queue is full or empty by now become joint."""
+        now = self._event_queue.now
+        if now != self._next_due:
+            return
+        self._next_due = math.inf
+        mode, due = self._mode[: len(self._at)], self._due[: len(self._at)]
+        for place in np.flatnonzero((mode == Mode.APART) & (due <= now)).tolist():
+            connection = self._at[place]
+            self._halt(connection)
+            self._go(connection, Mode.EMPTY if connection.backlog < self._size / 2 else Mode.FULL)

@@ -1,0 +1,216 @@
+"""Queues of connections in a network of flows: closed forms, the packet level beside it, and invariants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.network import Parcel
+from dlion_sim.scenario import Flows, Network, from_data
+from dlion_sim.simulation import simulate
+from dlion_sim.simulation.tcp import IDEAL, TCP, TcpModel
+from tests.simulation.agendas import finish
+from tests.simulation.test_delivery import World
+
+QUEUE = 36e3
+FRAME = 1514
+MB = 1e6
+QUEUED = replace(IDEAL, framing=replace(TCP, data=1.0, acknowledgements=0.0), queue=QUEUE)
+"""Sizes of messages are sizes on links."""
+
+
+def machine(up, down):
+    """Bandwidths in MB/s, or schedules of them."""
+    mbps = lambda each: each if isinstance(each, dict) else f"{8 * each} Mbps"  # noqa: E731
+    return {"nic": {"up": mbps(up), "down": mbps(down)}}
+
+
+def lan(*machines):
+    return {"clouds": [{"name": "a", "workers": list(machines), "lan": {"rtt": "0 s"}}]}
+
+
+class QueuedWorld(World):
+    def __init__(self, cluster, tcp=QUEUED):
+        super().__init__(cluster, tcp)
+        self.timed = []
+        self.transport._listener.timed = lambda transfer, seconds, left: self.timed.append(
+            (transfer.sender, transfer.receiver, transfer.began, seconds, left)
+        )
+
+    def run(self, *messages):
+        """Send (sender, receiver, bytes) at once, and wait for all."""
+        for sender, receiver, size in messages:
+            self.transport.send(receiver, Parcel(sender, size, 0))
+        finish(self.event_queue)
+        assert len(self.sent) == len(self.timed) == len(self.delivered) == len(messages)
+        return self
+
+    def times(self, receiver):
+        """When messages to a receiver left, and when they arrived."""
+        left = [time for _, to, time, _ in self.sent if to == receiver]
+        return left, [time for _, to, time in self.delivered if to == receiver]
+
+
+def test_a_queue_is_a_setting_of_flows():
+    assert TcpModel.of(Network(model=Flows(queue="24 packets"))).queue == 24 * FRAME
+    assert TcpModel.of(Network()).queue == 0.0
+
+
+def test_a_message_leaves_when_what_remains_of_it_fits_into_the_queue():
+    """10 MB/s out and 1 MB/s on: full after 4 ms, then both at 1 MB/s."""
+    world = QueuedWorld(lan(machine(10, 10), machine(10, 1))).run((0, 1, 100e3))
+    assert world.times(1) == ([pytest.approx((100e3 - QUEUE) / MB)], [pytest.approx(0.1)])
+    assert world.timed == [(0, 1, 0.0, pytest.approx(0.1), pytest.approx(0.064))]
+
+
+def test_a_short_message_leaves_at_the_speed_of_its_senders_nic():
+    left, arrived = QueuedWorld(lan(machine(10, 10), machine(10, 1))).run((0, 1, 20e3)).times(1)
+    assert (left, arrived) == ([pytest.approx(0.002)], [pytest.approx(0.02)])
+
+
+def test_behind_a_slower_nic_nothing_waits():
+    left, arrived = QueuedWorld(lan(machine(1, 1), machine(10, 10))).run((0, 1, 100e3)).times(1)
+    assert left == arrived == [pytest.approx(0.1)]
+
+
+def test_the_next_message_leaves_behind_what_waits_and_its_link_is_timed_alone():
+    world = QueuedWorld(lan(machine(10, 10), machine(10, 1))).run((0, 1, 100e3), (0, 1, 50e3))
+    assert world.times(1) == (pytest.approx([0.064, 0.114]), pytest.approx([0.1, 0.15]))
+    assert [seconds for _, _, _, seconds, _ in world.timed] == pytest.approx([0.1, 0.05])
+
+
+def test_a_nic_is_free_for_others_once_a_message_has_left():
+    """Two share 10 MB/s: 5 MB/s each until the slow one's queue is full, after 9 ms; then 9 MB/s, until it leaves."""
+    world = QueuedWorld(lan(machine(10, 10), machine(10, 1), machine(10, 10))).run((0, 1, 45e3), (0, 2, 200e3))
+    (slow_left,), (slow_arrived,) = world.times(1)
+    assert (slow_left, slow_arrived) == (pytest.approx(0.009), pytest.approx(0.045))
+    _, (fast,) = world.times(2)
+    assert fast == pytest.approx(0.009 + (200e3 - 45e3) / (10 * MB))
+
+
+def test_a_queue_is_drained_while_its_senders_nic_is_slow():
+    """The receiver does not notice a pause of 30 ms, but a longer one."""
+    for pause, late in ((0.03, 0.0), (0.05, 0.05 - QUEUE / MB)):
+        up = {"steps": {"0 s": "80 Mbps", "0.05 s": "0 bps", f"{0.05 + pause} s": "80 Mbps"}}
+        _, (arrived,) = QueuedWorld(lan(machine(up, 10), machine(10, 1))).run((0, 1, 100e3)).times(1)
+        assert arrived == pytest.approx(0.1 + late, abs=1e-3)
+
+
+def test_a_queue_fills_up_behind_an_outage():
+    """After 1 ms, at which 9 kB have left, of which 1 kB has arrived."""
+    down = {"steps": {"0 s": "8 Mbps", "1 ms": "0 bps", "1 s": "8 Mbps"}}
+    left, arrived = QueuedWorld(lan(machine(10, 10), machine(10, down))).run((0, 1, 30e3), (0, 1, 30e3)).times(1)
+    assert left == pytest.approx([0.003, 1.023], abs=FRAME / MB)
+    assert arrived == pytest.approx([1.029, 1.059])
+
+
+def test_a_network_whose_messages_wait_for_ever_is_stuck():
+    world = QueuedWorld(lan(machine(10, 10), machine(10, {"steps": {"0 s": "80 Mbps", "1 ms": "0 bps"}})))
+    world.transport.send(1, Parcel(0, 20e3, 0))
+    finish(world.event_queue)
+    assert (len(world.sent), len(world.delivered)) == (1, 0)
+    assert world.transport.is_stuck
+
+
+def test_what_has_arrived_of_messages_is_known_also_after_they_have_left():
+    world, seen = QueuedWorld(lan(machine(10, 10), machine(10, 1))), []
+    for _ in range(2):
+        world.transport.send(1, Parcel(0, 50e3, 0))
+    for seconds in (0.0, 0.01, 0.03, 0.07):
+        world.event_queue.after(seconds, lambda: seen.append([size for _, size in world.transport.under_way()]))
+    finish(world.event_queue)
+    # The first one leaves after 14 ms; the second begins then.
+    assert seen == [[0.0], [pytest.approx(10e3)], pytest.approx([30e3, 0.0]), [pytest.approx(20e3)]]
+
+
+@pytest.mark.parametrize(("seconds", "carried"), [(0.0, [0.0]), (0.03, [30e3, 0.0]), (0.07, [20e3, 0.0])])
+def test_cut_messages_are_those_that_have_not_arrived(seconds, carried):
+    world, cuts = QueuedWorld(lan(machine(10, 10), machine(10, 1))), []
+    for _ in range(3):
+        world.transport.send(1, Parcel(0, 50e3, 0))
+    world.event_queue.after(seconds, lambda: cuts.append(world.transport.cut(1, 0)))
+    world.event_queue.after(0.2, lambda: world.transport.send(1, Parcel(0, 100e3, 0)))
+    finish(world.event_queue)
+    [(begun, others)] = cuts
+    assert [size for _, size in begun] == pytest.approx(carried)
+    *before, (_, _, last) = world.delivered
+    assert len(before) + len(begun) + others == 3
+    assert last == pytest.approx(0.3)  # as over a new connection
+    assert not list(world.transport.under_way())
+
+
+def test_transfers_take_as_long_as_packet_by_packet(tmp_path):
+    """More nearly than without queues, where links are unequal: messages leave earlier, and DLion sends fast links
+    less."""
+    nics = [(13.5, 27.5), (6.2, 5.7), (9.6, 10.3), (10.9, 11.4), (14.2, 8), (10.8, 20.6)]
+    workers = [{"compute": "1 core", "nic": {"up": f"{up} Mbps", "down": f"{down} Mbps"}} for up, down in nics]
+    clouds = [{"name": name, "workers": some} for name, some in (("a", workers[:2]), ("b", workers[2:]))]
+    cluster = {"clouds": clouds, "wan": {"bandwidth": "17 Mbps", "rtt": "0 s"}}
+    packets = {"kind": "packets", "fair": True, **dict.fromkeys(("buffer", "drop_above", "mark_above"), "23 packets")}
+    models = {
+        "packets": {**packets, "delays": "receivers"},
+        "plain": "flows",
+        "queued": {"kind": "flows", "queue": "24 packets"},
+    }
+    means = {}
+    for name, model in models.items():
+        data = {
+            "dataset": "digits",
+            "model": "mlp",
+            "batch_size": 32,
+            "compute_time": {"alpha": "30 ms", "beta": "10 ms"},
+            "cost_as": {"parameters": "100 k"},
+        }
+        given = {"name": name, "duration": "12 s", "workload": data, "cluster": cluster, "system": "dlion"}
+        run = simulate(from_data({**given, "network": {"model": model}}), tmp_path / name)
+        sent = run.transfers().query("kind == 'contribution' and begin > 3")
+        sent = sent.assign(seconds=sent["end"] - sent["begin"])
+        means[name] = sent.groupby(["sender", "receiver"])[["seconds", "bytes"]].mean()
+    off = {name: np.log(means[name] / means["packets"]).abs().mean() for name in ("plain", "queued")}
+    assert (off["queued"] < 0.7 * off["plain"]).all()
+
+
+speeds = st.floats(0.5, 20.0)
+parcels = st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(100.0, 300e3)).filter(
+    lambda each: each[0] != each[1]
+)
+
+
+@settings(deadline=None)
+@given(
+    machines=st.lists(st.tuples(speeds, speeds), min_size=4, max_size=4),
+    messages=st.lists(parcels, min_size=1, max_size=12),
+    queue=st.sampled_from([10 * FRAME, QUEUE, 1e9]),
+)
+def test_queues_keep_order_and_hold_no_more_than_fits(machines, messages, queue):
+    """All messages arrive, in the order in which they left. When one has left, what waits fits into the queue, give or
+    take a frame. No NIC is faster than it is."""
+    world = QueuedWorld(lan(*(machine(*each) for each in machines)), replace(QUEUED, queue=queue))
+    waiting = []
+    note = world.transport._listener.sent
+
+    def sent(transfer):
+        note(transfer)
+        queued = world.transport._queued
+        name = transfer.sender, transfer.receiver, transfer.message.body.channel
+        waiting.append(sum(left for each, left in queued.under_way([name]) if each.began <= transfer.began))
+
+    world.transport._listener.sent = sent
+    world.run(*messages)
+    assert max(waiting) <= queue + FRAME
+    for pair in {each[:2] for each in messages}:
+        sizes = [size for *ends, size in messages if tuple(ends) == pair]
+        timed = [each for each in world.timed if each[:2] == pair]
+        arrived = [(parcel.size, time) for parcel, to, time in world.delivered if (parcel.sender, to) == pair]
+        assert [size for size, _ in arrived] == sizes
+        for (*_, left), (_, arrival) in zip(timed, arrived, strict=True):
+            assert left <= arrival * (1 + 1e-9)
+    for number, (up, down) in enumerate(machines):
+        out = [size for sender, _, size in messages if sender == number]
+        last_left = max((time for sender, _, time, _ in world.sent if sender == number), default=0.0)
+        assert sum(out) - FRAME * len(out) <= up * MB * last_left * (1 + 1e-6)
+        received = sum(size for _, receiver, size in messages if receiver == number)
+        last_arrived = max((time for _, receiver, time in world.delivered if receiver == number), default=0.0)
+        assert received <= down * MB * last_arrived * (1 + 1e-6) + len(messages)
