@@ -10,6 +10,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import GradientExecutor
 from dlion_sim.learning.process import Device, device_named
 from dlion_sim.live.machine import Machine
+from dlion_sim.protocol import sums
 from dlion_sim.protocol.events import GradientReady, MessageSent, MessageTimed, ProfileReady, Started
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
@@ -30,6 +31,7 @@ class Member:
         Raises InputError if the system does not fit the run, or the run cannot be live.
         """
         check_live(setting)
+        sums.prepare(setting.layout.size)
         absent = frozenset() if joins else setting.outages.absent_at_start & {*setting.neighbours(rank)}
         if rank >= setting.workers:
             return cls(setting.server(rank, absent), None)

@@ -23,7 +23,7 @@ _RECORD_BYTES = 2**14
 _RECORD_OVERHEAD = 22
 """A record's header, type and tag, in bytes (RFC 8446, 5.2)."""
 _SHORT = 128 * 1024
-"""Bytes; shorter writes are held back until complete, so that they take few packets. Longer ones mostly wait anyway."""
+"""Bytes; the buffers of shorter writes are joined, so that they take few records and packets."""
 
 
 class PeerClosedError(PeerError):
@@ -31,7 +31,10 @@ class PeerClosedError(PeerError):
 
 
 def stream_bytes(lengths: Iterable[int]) -> int:
-    """The bytes of TCP's stream that buffers of these lengths take."""
+    """The bytes of TCP's stream that a write of buffers of these lengths takes."""
+    lengths = list(lengths)
+    if sum(lengths) < _SHORT:
+        lengths = [sum(lengths)]
     return sum(length + _RECORD_OVERHEAD * -(-length // _RECORD_BYTES) for length in lengths)
 
 
@@ -71,10 +74,9 @@ class TlsStream:
     async def write(self, buffers: Iterable[Buffer], timeout: float | None) -> None:
         """Send the buffers, of which at least a byte must leave every `timeout` seconds. Raises PeerError."""
         buffers = list(buffers)
-        short = sum(map(len, buffers)) < _SHORT
+        if sum(map(len, buffers)) < _SHORT:
+            buffers = [b"".join(buffers)]
         with _errors_of_peer("took nothing for too long"):
-            if short:
-                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
             for buffer in buffers:
                 view = memoryview(buffer)
                 while view:
@@ -83,8 +85,6 @@ class TlsStream:
                     except ssl.SSLWantWriteError:
                         async with asyncio.timeout(timeout):
                             await self._writable()
-            if short:
-                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
     async def fill(self, view: memoryview, timeout: float | None) -> None:
         """Receive as many bytes, of which at least one must arrive every `timeout` seconds. Raises PeerError."""

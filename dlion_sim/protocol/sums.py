@@ -80,6 +80,13 @@ class WeightedSums:
         return result
 
 
+def prepare(size: int) -> None:
+    """Load what sums of vectors [size] need, or compile it, which takes seconds, before the first one is due."""
+    if size >= _LARGE:
+        no_terms = np.empty((0, 3), np.int64)
+        _add_up(np.zeros(1, np.float32), np.float32(1), True, _NOTHING, np.float32(1), no_terms, _NOTHING)
+
+
 def _ordered(terms: Sequence[Weighted], size: int) -> Sequence[Weighted]:
     return sorted(terms, key=lambda term: (not term[0].is_whole(size), term[0].body.iteration, term[0].sender))
 

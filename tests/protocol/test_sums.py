@@ -140,3 +140,17 @@ def test_a_contribution_is_read_once_for_all_its_receivers():
     assert Update.of(update).read(reader) is first
     assert torch.equal(first, torch.full((SIZE,), 2.0))
     assert calls == [update.tensors]
+
+
+def test_sums_are_prepared_before_the_first_one():
+    """The compiled function is there already for what arguments sums have, whether or not they are kept."""
+    size = sums._LARGE
+    sums.prepare(size)
+    prepared = list(sums._add_up.signatures)
+    whole = update(0, torch.ones(size))
+    few = Update(1, Contribution(0, 1), (torch.tensor([1], dtype=torch.int32), torch.ones(1)))
+    WeightedSums().of([(few, 1.0), (few, 1.0)], size)
+    WeightedSums().of([(whole, 1.0), (few, 1.0)], size)
+    WeightedSums().adding([(whole, 1.0), (few, 1.0)], size)(torch.zeros(size), 1.0)
+    assert sums._add_up.signatures == prepared
+    assert len(prepared) == 1
