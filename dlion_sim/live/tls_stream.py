@@ -33,9 +33,13 @@ class PeerClosedError(PeerError):
 def stream_bytes(lengths: Iterable[int]) -> int:
     """The bytes of TCP's stream that a write of buffers of these lengths takes."""
     lengths = list(lengths)
-    if sum(lengths) < _SHORT:
-        lengths = [sum(lengths)]
-    return sum(length + _RECORD_OVERHEAD * -(-length // _RECORD_BYTES) for length in lengths)
+    pieces = [sum(lengths)] if _is_short(lengths) else lengths
+    return sum(length + _RECORD_OVERHEAD * -(-length // _RECORD_BYTES) for length in pieces)
+
+
+def _is_short(lengths: Iterable[int]) -> bool:
+    """Whether a write joins its buffers of these lengths."""
+    return sum(lengths) < _SHORT
 
 
 class TlsStream:
@@ -74,7 +78,7 @@ class TlsStream:
     async def write(self, buffers: Iterable[Buffer], timeout: float | None) -> None:
         """Send the buffers, of which at least a byte must leave every `timeout` seconds. Raises PeerError."""
         buffers = list(buffers)
-        if sum(map(len, buffers)) < _SHORT:
+        if _is_short(map(len, buffers)):
             buffers = [b"".join(buffers)]
         with _errors_of_peer("took nothing for too long"):
             for buffer in buffers:

@@ -89,7 +89,7 @@ class Transport:
         queues = [(*ends, channel) for ends in ((one, other), (other, one)) for channel in Channel]
         heads = [self._heads[queue] for queue in queues if queue in self._heads]
         over_links = [head for head in heads if head[1] is not None]
-        begun = list(self._carried(over_links, queues))
+        begun = list(self._carried(over_links) if self._queued is None else self._undelivered(queues))
         for _, flow in heads:
             if isinstance(flow, int):
                 self._network.cut(flow)
@@ -119,16 +119,17 @@ class Transport:
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """The messages being sent over links, with the bytes that these have carried."""
+        if self._queued is not None:
+            return self._undelivered()
         return self._carried([head for head in self._heads.values() if head[1] is not None])
 
-    def _carried(
-        self, heads: Sequence[_Head], queues: Sequence[_Queue] | None = None
-    ) -> Iterator[tuple[Transfer, float]]:
-        """With queues in the network, of all messages in these queues that have not arrived."""
-        if self._queued is not None:
-            for transfer, left in self._queued.under_way(queues):
-                yield transfer, transfer.size - left / self._framing.data
-            return
+    def _undelivered(self, queues: Sequence[_Queue] | None = None) -> Iterator[tuple[Transfer, float]]:
+        """With queues in the network: the messages of all or of these queues that have not arrived."""
+        assert self._queued is not None
+        for transfer, remaining in self._queued.under_way(queues):
+            yield transfer, transfer.size - remaining / self._framing.data
+
+    def _carried(self, heads: Sequence[_Head]) -> Iterator[tuple[Transfer, float]]:
         # Flows that start in this instant get their rates at its end.
         begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._event_queue.now]
         flows: Any = self._network if self._connections is None else self._connections

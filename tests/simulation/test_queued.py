@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from benchmarks.network import Parcel
 from dlion_sim.scenario import Flows, Network, from_data
+from dlion_sim.scenario.network import FULL_FRAME as FRAME
 from dlion_sim.simulation import simulate
 from dlion_sim.simulation.tcp import IDEAL, TCP, TcpModel
 from tests.simulation.agendas import finish
 from tests.simulation.test_delivery import World
 
 QUEUE = 36e3
-FRAME = 1514
 MB = 1e6
 QUEUED = replace(IDEAL, framing=replace(TCP, data=1.0, acknowledgements=0.0), queue=QUEUE)
 """Sizes of messages are sizes on links."""
