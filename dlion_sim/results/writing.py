@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -63,8 +63,7 @@ class RunWriter:
             _refuse_unless_free(folder, force=force)
             with ExitStack() as undo:
                 for missing in [path for path in (folder, *folder.parents) if not path.exists()][::-1]:
-                    missing.mkdir()
-                    undo.callback(missing.rmdir)
+                    _make(missing, undo)
                 hold = hold or FolderLock(folder)
                 undo.callback(hold.close)
                 _refuse_unless_free(folder, force=force)  # Another process may have been faster.
@@ -143,6 +142,22 @@ def mark(folder: Path, status: Status, **facts: str) -> None:
     Raises InputError if `folder` holds no run, and OSError if it cannot be written.
     """
     write(folder / run_folder.MANIFEST, json_bytes({**Run.open(folder).manifest, **facts, "status": status}))
+
+
+def _make(folder: Path, undo: ExitStack) -> None:
+    """Make a folder, unless another run beside this one has just made it; undone only while it is empty."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    else:
+        undo.callback(_remove_if_empty, folder)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _refuse_unless_free(folder: Path, *, force: bool) -> None:

@@ -4,6 +4,7 @@ import errno
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from dlion_sim.results import (
     Run,
     RunWriter,
     growing_table,
+    writing,
 )
 from tests.results.made import ROOT, SCENARIO, SUMMARY, contents, create, iteration
 
@@ -47,6 +49,34 @@ def test_a_folder_with_other_things_is_refused_even_if_forced(tmp_path: Path, fo
     with pytest.raises(InputError, match="holds other things than a run"):
         create(tmp_path, force=force)
     assert contents(tmp_path) == {"thesis.tex": b"mine"}
+
+
+def test_runs_that_begin_at_once_may_make_the_same_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = tmp_path / "out"
+    exists = Path.exists
+
+    def exists_a_moment_later(path: Path) -> bool:
+        was_there = exists(path)
+        if path == parent and not was_there:
+            parent.mkdir()
+        return was_there
+
+    monkeypatch.setattr(Path, "exists", exists_a_moment_later)
+    create(parent / "one").finish(SUMMARY)
+    assert Run.open(parent / "one").summary is not None
+
+
+def test_a_run_that_fails_to_begin_leaves_the_others_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = tmp_path / "out"
+    monkeypatch.setattr(writing, "FolderLock", partial(_fail_beside, parent / "other"))
+    with pytest.raises(InputError, match="cannot be written: No space left"):
+        create(parent / "one")
+    assert [each.name for each in parent.iterdir()] == ["other"]
+
+
+def _fail_beside(other: Path, folder: Path) -> None:
+    other.mkdir()
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_file_is_refused(tmp_path: Path) -> None:
