@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from dlion_sim.assembly import Transfer
+from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.carrier import CapacityChanges, Dropped, Listener
@@ -60,7 +61,13 @@ class Transport:
         """By queue, with queues in the network."""
         if tcp.queue:
             self._queued = QueuedConnections(
-                event_queue, self._network, tcp.queue, routes=self._routes, left=self._leave, arrived=self._arrive
+                event_queue,
+                self._network,
+                tcp.queue,
+                routes=self._routes,
+                left=self._leave,
+                arrived=self._arrive,
+                timed=listener.timed,
             )
         self._has_windows = slow_start is not None or tcp.window < math.inf
         self._heads: dict[_Queue, _Head] = {}
@@ -175,7 +182,9 @@ class Transport:
         if not links:
             self._event_queue.after(0.0, ended)
         elif self._queued is not None:
-            self._queued.send(queue, transfer, transfer.size * self._framing.data)
+            is_short = queue[2] is Channel.DATA and transfer.size < PROBE_BYTES
+            probe = PROBE_BYTES * self._framing.data if is_short else 0.0
+            self._queued.send(queue, transfer, transfer.size * self._framing.data, probe)
             flow = queue
         elif not self._has_windows:  # As `_begin`, but a route is looked up once: the most frequent case.
             return_route = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
@@ -237,8 +246,7 @@ class Transport:
         """The head's last byte has left its sender, and may wait in the network."""
         self._listener.sent(self._take_head(queue))
 
-    def _arrive(self, transfer: Transfer, seconds: float, left: float) -> None:
-        """Links have carried the last byte of a message that had `left`."""
+    def _arrive(self, transfer: Transfer) -> None:
+        """Links have carried the last byte of a message."""
         latency = self._routing.route(transfer.sender, transfer.receiver).latency
         self._event_queue.after(latency, partial(self._listener.delivered, transfer.receiver, transfer.message))
-        self._listener.timed(transfer, seconds, left)

@@ -66,13 +66,21 @@ class Flow:
 
 @dataclass(eq=False)
 class Undelivered:
-    """A message that has not arrived whole."""
+    """A message that has not arrived whole, or the probe behind it."""
 
     transfer: Transfer
     remaining: float
     """Bytes on links that had yet to arrive when the present flows began."""
     left: float = math.inf
     """When its last byte left the sender."""
+    has_probe: bool = False
+    """Whether a probe follows."""
+    measured: float = 1.0
+    """The message's part of the bytes that are timed; of a probe, which has no other, below 1."""
+
+    @property
+    def is_probe(self) -> bool:
+        return self.measured < 1
 
 
 @dataclass(eq=False)
@@ -92,6 +100,8 @@ class QueuedConnection:
     """What arrives; if it is joint, the same flow."""
     arrived: float = -math.inf
     """When the last message had arrived."""
+    is_new: bool = True
+    """Whether nothing was sent yet."""
 
     @property
     def backlog(self) -> float:
@@ -107,8 +117,8 @@ class QueuedConnections:
     """Connections by name, with a queue of `size` bytes each, over the links of a network.
 
     Each sends one message at a time, over `routes` there and back. `left` is called with its name when the message's
-    last byte has left the sender, and `arrived` when it has arrived, with the seconds that links took for it and when
-    it had left.
+    last byte has left the sender, and `arrived` when it has arrived; so is `timed`, with the seconds that links took
+    for it and when it had left. If a probe follows it, it has left with the probe, and is timed by both.
     """
 
     def __init__(
@@ -119,7 +129,8 @@ class QueuedConnections:
         *,
         routes: Callable[[Name], tuple[Route, Route]],
         left: Callable[[Name], None],
-        arrived: Callable[[Transfer, float, float], None],
+        arrived: Callable[[Transfer], None],
+        timed: Callable[[Transfer, float, float], None],
     ) -> None:
         self._event_queue = event_queue
         self._network = network
@@ -127,6 +138,7 @@ class QueuedConnections:
         self._routes = routes
         self._left = left
         self._arrived = arrived
+        self._timed = timed
         self._connections: dict[Name, QueuedConnection] = {}
         self._at: list[QueuedConnection] = []
         """By their places in the arrays."""
@@ -142,13 +154,21 @@ class QueuedConnections:
         self._next_due = math.inf
         network.settled = self._review
 
-    def send(self, name: Name, transfer: Transfer, size: float) -> None:
-        """Send a message of `size` bytes on links, behind what waits in the queue."""
+    def send(self, name: Name, transfer: Transfer, size: float, probe: float = 0.0) -> None:
+        """Send a message of `size` bytes on links, behind what waits in the queue.
+
+        A connection's first one is followed by so many bytes of a `probe`.
+        """
         connection = self._connections.get(name) or self._open(name)
         self._halt(connection)
         backlog = connection.backlog
+        has_probe = connection.is_new and probe > 0
+        connection.is_new = False
         connection.unsent = size
-        connection.messages.append(Undelivered(transfer, size))
+        connection.messages.append(Undelivered(transfer, size, has_probe=has_probe))
+        if has_probe:
+            connection.unsent += probe
+            connection.messages.append(Undelivered(transfer, probe, measured=size / (size + probe)))
         joint = Mode.EMPTY if not backlog else Mode.FULL if backlog > self._size - _NOTHING else None
         self._go(connection, joint or Mode.APART)
 
@@ -159,7 +179,8 @@ class QueuedConnections:
             if connection := self._connections.get(name):
                 moved = self._moved(connection.on) if connection.on else 0.0
                 for each in connection.messages:
-                    yield each.transfer, each.remaining - moved
+                    if not each.is_probe:
+                        yield each.transfer, each.remaining - moved
                     moved = 0.0
 
     def cut(self, name: Name) -> None:
@@ -167,7 +188,7 @@ class QueuedConnections:
         if connection := self._connections.get(name):
             self._halt(connection)
             connection.messages.clear()
-            connection.unsent, connection.arrived = 0.0, -math.inf
+            connection.unsent, connection.arrived, connection.is_new = 0.0, -math.inf, True
 
     def busy(self) -> Iterator[Name]:
         """The names of those with messages that have not arrived."""
@@ -244,10 +265,12 @@ class QueuedConnections:
         if is_sending and (connection.unsent < _NOTHING or not connection.messages):
             connection.unsent, last.left = 0.0, now
             self._left(connection.name)
-        if has_arrived:
+        if has_arrived and not first.is_probe:
+            self._arrived(first.transfer)
+        if has_arrived and not first.has_probe:
             seconds = now - max(first.transfer.began, connection.arrived)
             connection.arrived = now
-            self._arrived(first.transfer, seconds, first.left)
+            self._timed(first.transfer, seconds * first.measured, first.left)
         if connection.messages and connection.on is None:
             self._go(connection, mode)
 

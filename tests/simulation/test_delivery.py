@@ -44,13 +44,13 @@ class World:
 
     def __init__(self, cluster=CLUSTER, tcp=IDEAL, scale=1.0):
         self.event_queue = EventQueue()
-        self.sent, self.delivered = [], []
+        self.sent, self.delivered, self.timed = [], [], []
         self.transport = Transport(
             self.event_queue,
             cluster if isinstance(cluster, Routing) else routing(cluster),
             SimpleNamespace(
                 sent=self._on_sent,
-                timed=lambda *_: None,
+                timed=lambda *event: self.timed.append(event),
                 delivered=lambda receiver, message: self.delivered.append((message, receiver, self.event_queue.now)),
                 changed=lambda: None,
             ),
