@@ -32,7 +32,7 @@ _METHODS = frozenset(
     for owner, methods in {
         "Engine": "_evaluate_regularly _handle _incarnation _on_membership_event _on_process_ended "
         "_on_process_started _report_capacities _sample_regularly",
-        "Messaging": "_hand_over changed cut delivered",
+        "Messaging": "_hand_over changed cut delivered timed",
         "Computing": "_on_gradient _on_profile",
         "Transport": "_arrive _begin _end _enqueue_delayed _leave _routes",
         "PacketDelivery": "_advance _deliver_locally _report _request_advance _resize",
