@@ -54,6 +54,19 @@ class Mode(IntEnum):
     APART = 3
 
 
+_REVIEWED = np.dtype(
+    [
+        ("mode", np.int8),
+        ("flows", np.int64, 2),  # if joint or apart: the numbers of those out and on
+        ("links", np.int64, LONGEST_ROUTE),  # of the route; the last one again where it is shorter
+        ("backlog", np.float64),  # if apart: bytes in the queue when both flows will have ended
+        ("since", np.float64),  # if apart: since when
+        ("due", np.float64),  # if apart: when the queue will be full or empty
+    ]
+)
+"""What a review of all connections needs of each."""
+
+
 @dataclass(eq=False)
 class Flow:
     """A flow of a connection."""
@@ -89,7 +102,7 @@ class QueuedConnection:
 
     name: Name
     place: int
-    """In the arrays of all connections."""
+    """In the array of all connections."""
     unsent: float = 0.0
     """Bytes on links that had yet to leave the sender when the present flows began."""
     messages: deque[Undelivered] = field(default_factory=deque)
@@ -141,16 +154,8 @@ class QueuedConnections:
         self._timed = timed
         self._connections: dict[Name, QueuedConnection] = {}
         self._at: list[QueuedConnection] = []
-        """By their places in the arrays."""
-        self._mode = np.zeros(_ROOM, np.int8)
-        self._flows = np.zeros((_ROOM, 2), np.int64)
-        """The numbers of the flows out and on, of those that are joint or apart."""
-        self._links = np.zeros((_ROOM, LONGEST_ROUTE), np.int64)
-        """Routes; their last link again where they are shorter."""
-        self._backlog = np.zeros(_ROOM)
-        """Of those that are apart: bytes in the queue when both flows will have ended."""
-        self._due = np.zeros(_ROOM)
-        """When the queue of those that are apart is full or empty."""
+        """By their places in the array."""
+        self._reviewed = np.zeros(_ROOM, _REVIEWED)
         self._next_due = math.inf
         network.settled = self._review
 
@@ -196,12 +201,10 @@ class QueuedConnections:
 
     def _open(self, name: Name) -> QueuedConnection:
         place = len(self._at)
-        if place == len(self._mode):
-            for array in ("_mode", "_flows", "_links", "_backlog", "_due"):
-                had = getattr(self, array)
-                setattr(self, array, np.concatenate([had, np.zeros_like(had)]))
+        if place == len(self._reviewed):
+            self._reviewed = np.concatenate([self._reviewed, np.zeros_like(self._reviewed)])
         links = self._routes(name)[0]
-        self._links[place] = [*links, *[links[-1]] * (LONGEST_ROUTE - len(links))]
+        self._reviewed["links"][place] = [*links, *[links[-1]] * (LONGEST_ROUTE - len(links))]
         connection = self._connections[name] = QueuedConnection(name, place)
         self._at.append(connection)
         return connection
@@ -226,7 +229,7 @@ class QueuedConnections:
             if flow is not None and self._network.has(flow.number):
                 self._network.cut(flow.number)
         connection.out = connection.on = None
-        self._mode[connection.place] = Mode.SETTLED
+        self._reviewed["mode"][connection.place] = Mode.SETTLED
 
     def _go(self, connection: QueuedConnection, mode: Mode) -> None:
         """Begin the flows of a connection with messages that have not arrived."""
@@ -242,10 +245,12 @@ class QueuedConnections:
             connection.out = self._begin(connection, unsent, route[:1], ())
             connection.on = self._begin(connection, remaining, route[1:], return_route)
             later = sum(each.remaining for each in connection.messages) - remaining
-            self._backlog[connection.place] = later
-        self._mode[connection.place] = mode
+            self._reviewed["backlog"][connection.place] = later
+            self._reviewed["since"][connection.place] = self._event_queue.now
+        self._reviewed["mode"][connection.place] = mode
         if mode is not Mode.SETTLED:
-            self._flows[connection.place] = [flow.number for flow in (connection.out, connection.on) if flow]
+            numbers = [flow.number for flow in (connection.out, connection.on) if flow]
+            self._reviewed["flows"][connection.place] = numbers
 
     def _begin(self, connection: QueuedConnection, size: float, route: Route, return_route: Route) -> Flow:
         flow = Flow(size, self._event_queue.now)
@@ -255,7 +260,8 @@ class QueuedConnections:
     def _ended(self, connection: QueuedConnection, flow: Flow) -> None:
         if flow is not connection.out and flow is not connection.on:
             return  # Another one of its connection ended in the same instant.
-        now, mode, is_sending = self._event_queue.now, Mode(self._mode[connection.place]), connection.is_sending
+        now, is_sending = self._event_queue.now, connection.is_sending
+        mode = Mode(self._reviewed["mode"][connection.place])
         self._halt(connection)
         last, first = connection.messages[-1], connection.messages[0]
         has_arrived = first.remaining < _NOTHING
@@ -276,7 +282,7 @@ class QueuedConnections:
 
     def _review(self) -> None:
         """After each computation of rates: take apart what is no longer joint, and plan what will be joint next."""
-        mode = self._mode[: len(self._at)]
+        mode = self._reviewed["mode"][: len(self._at)]
         joint = np.flatnonzero((mode == Mode.EMPTY) | (mode == Mode.FULL))
         apart = np.flatnonzero(mode == Mode.APART)
         for place in self._unequal(joint):
@@ -288,9 +294,10 @@ class QueuedConnections:
         """Those of which the first link could carry more, if the queue is empty, or the rest, if it is full."""
         if not len(joint):
             return []
-        levels = self._network.levels(self._links[joint])
-        most = np.where(self._mode[joint] == Mode.EMPTY, levels[:, 0], levels[:, 1:].min(axis=1))
-        rates, _ = self._network.pace(self._flows[joint, 1])
+        levels = self._network.levels(self._reviewed["links"][joint])
+        is_empty = self._reviewed["mode"][joint] == Mode.EMPTY
+        most = np.where(is_empty, levels[:, 0], levels[:, 1:].min(axis=1))
+        rates, _ = self._network.pace(self._reviewed["flows"][joint, 1])
         unequal: list[int] = joint[most > (1 + _SAME) * rates].tolist()
         return unequal
 
@@ -300,16 +307,17 @@ class QueuedConnections:
         if not len(apart):
             return
         now = self._event_queue.now
-        rates, remaining = self._network.pace(self._flows[apart])
-        backlog = self._backlog[apart] - remaining[:, 0] + remaining[:, 1]
+        rates, remaining = self._network.pace(self._reviewed["flows"][apart])
+        backlog = self._reviewed["backlog"][apart] - remaining[:, 0] + remaining[:, 1]
         growth, fastest = rates[:, 0] - rates[:, 1], rates.max(axis=1)
         limit = np.where(growth > 0, self._size, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             pauses = (limit - backlog) / growth
-            # A frame later at the earliest, so that nothing changes for ever within an instant.
-            pauses = np.maximum(pauses, FULL_FRAME / fastest)
+            # A frame after they went apart at the earliest, so that nothing changes for ever within an instant.
+            pauses = np.maximum(pauses, self._reviewed["since"][apart] + FULL_FRAME / fastest - now)
+        pauses = np.maximum(pauses, 0.0)
         pauses[~(np.abs(growth) > _SAME * fastest)] = math.inf
-        self._due[apart] = now + pauses
+        self._reviewed["due"][apart] = now + pauses
         soonest = float(pauses.min())
         self._next_due = now + soonest
         # In the background, as it may be outdated by then.
@@ -321,8 +329,8 @@ class QueuedConnections:
         if now != self._next_due:
             return
         self._next_due = math.inf
-        mode, due = self._mode[: len(self._at)], self._due[: len(self._at)]
-        for place in np.flatnonzero((mode == Mode.APART) & (due <= now)).tolist():
+        reviewed = self._reviewed[: len(self._at)]
+        for place in np.flatnonzero((reviewed["mode"] == Mode.APART) & (reviewed["due"] <= now)).tolist():
             connection = self._at[place]
             self._halt(connection)
             self._go(connection, Mode.EMPTY if connection.backlog < self._size / 2 else Mode.FULL)
