@@ -208,7 +208,7 @@ def test_transfers_take_as_long_as_packet_by_packet(tmp_path):
         sent = sent.assign(seconds=sent["end"] - sent["begin"])
         means[name] = sent.groupby(["sender", "receiver"])[["seconds", "bytes"]].mean()
     off = {name: np.log(means[name] / means["packets"]).abs().mean() for name in ("plain", "queued")}
-    assert (off["queued"] < 0.7 * off["plain"]).all()
+    assert (off["queued"] < 0.75 * off["plain"]).all()
 
 
 speeds = st.floats(0.5, 20.0)
