@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import Channel, Message
 
 PROBE_BYTES = 32_768
 """The size of the probe that follows the first message on a link's data channel, if that is shorter: the time of a
@@ -67,6 +67,11 @@ class Transfer:
             return self.message.size
         header = len(self.message.header)
         return header + round(math.pow(self.scale, self.message.body.growth) * (self.message.size - header))
+
+    @property
+    def probe(self) -> int:
+        """Bytes of the probe that follows it if it is the first message on its link's channel."""
+        return PROBE_BYTES if self.message.body.channel is Channel.DATA and self.size < PROBE_BYTES else 0
 
     def count(self, carried: float) -> int:
         """Set the bytes carried until now, and return their increase."""

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any
 
 from dlion_sim.assembly import Transfer
-from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.carrier import CapacityChanges, Dropped, Listener
@@ -182,9 +181,8 @@ class Transport:
         if not links:
             self._event_queue.after(0.0, ended)
         elif self._queued is not None:
-            is_short = queue[2] is Channel.DATA and transfer.size < PROBE_BYTES
-            probe = PROBE_BYTES * self._framing.data if is_short else 0.0
-            self._queued.send(queue, transfer, transfer.size * self._framing.data, probe)
+            on_links = self._framing.data
+            self._queued.send(queue, transfer, transfer.size * on_links, transfer.probe * on_links)
             flow = queue
         elif not self._has_windows:  # As `_begin`, but a route is looked up once: the most frequent case.
             return_route = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()

@@ -86,8 +86,6 @@ class Undelivered:
     """Bytes on links that had yet to arrive when the present flows began."""
     left: float = math.inf
     """When its last byte left the sender."""
-    has_probe: bool = False
-    """Whether a probe follows."""
     measured: float = 1.0
     """The message's part of the bytes that are timed; of a probe, which has no other, below 1."""
 
@@ -159,7 +157,7 @@ class QueuedConnections:
         self._next_due = math.inf
         network.settled = self._review
 
-    def send(self, name: Name, transfer: Transfer, size: float, probe: float = 0.0) -> None:
+    def send(self, name: Name, transfer: Transfer, size: float, probe: float) -> None:
         """Send a message of `size` bytes on links, behind what waits in the queue.
 
         A connection's first one is followed by so many bytes of a `probe`.
@@ -167,13 +165,12 @@ class QueuedConnections:
         connection = self._connections.get(name) or self._open(name)
         self._halt(connection)
         backlog = connection.backlog
-        has_probe = connection.is_new and probe > 0
-        connection.is_new = False
         connection.unsent = size
-        connection.messages.append(Undelivered(transfer, size, has_probe=has_probe))
-        if has_probe:
+        connection.messages.append(Undelivered(transfer, size))
+        if connection.is_new and probe:
             connection.unsent += probe
             connection.messages.append(Undelivered(transfer, probe, measured=size / (size + probe)))
+        connection.is_new = False
         joint = Mode.EMPTY if not backlog else Mode.FULL if backlog > self._size - _NOTHING else None
         self._go(connection, joint or Mode.APART)
 
@@ -273,7 +270,8 @@ class QueuedConnections:
             self._left(connection.name)
         if has_arrived and not first.is_probe:
             self._arrived(first.transfer)
-        if has_arrived and not first.has_probe:
+        has_probe = bool(connection.messages) and connection.messages[0].is_probe
+        if has_arrived and not has_probe:
             seconds = now - max(first.transfer.began, connection.arrived)
             connection.arrived = now
             self._timed(first.transfer, seconds * first.measured, first.left)

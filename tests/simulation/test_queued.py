@@ -202,13 +202,13 @@ def test_transfers_take_as_long_as_packet_by_packet(tmp_path):
             "compute_time": {"alpha": "30 ms", "beta": "10 ms"},
             "cost_as": {"parameters": "100 k"},
         }
-        given = {"name": name, "duration": "12 s", "workload": data, "cluster": cluster, "system": "dlion"}
+        given = {"name": name, "duration": "20 s", "workload": data, "cluster": cluster, "system": "dlion"}
         run = simulate(from_data({**given, "network": {"model": model}}), tmp_path / name)
         sent = run.transfers().query("kind == 'contribution' and begin > 3")
         sent = sent.assign(seconds=sent["end"] - sent["begin"])
         means[name] = sent.groupby(["sender", "receiver"])[["seconds", "bytes"]].mean()
     off = {name: np.log(means[name] / means["packets"]).abs().mean() for name in ("plain", "queued")}
-    assert (off["queued"] < 0.75 * off["plain"]).all()
+    assert (off["queued"] < 0.7 * off["plain"]).all()
 
 
 speeds = st.floats(0.5, 20.0)
@@ -238,7 +238,7 @@ def test_queues_keep_order_and_hold_no_more_than_fits(machines, messages, queue)
 
     world.transport._listener.sent = sent
     world.run(*messages)
-    assert max(waiting) <= queue + FRAME + 1  # byte of rounding
+    assert max(waiting) <= (queue + FRAME) * (1 + 1e-6)
     for pair in {each[:2] for each in messages}:
         sizes = [size for *ends, size in messages if tuple(ends) == pair]
         timed = [left for transfer, _, left in world.timed if (transfer.sender, transfer.receiver) == pair]

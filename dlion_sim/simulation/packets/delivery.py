@@ -130,8 +130,8 @@ class PacketDelivery:
             number = self._network.send(connection, transfer.size)
             self._transfers[number] = transfer
             self._sending.setdefault(queue, deque()).append(number)
-            if is_first and queue[2] is Channel.DATA and transfer.size < PROBE_BYTES:
-                self._probed[number] = probe = self._network.send(connection, PROBE_BYTES)
+            if is_first and transfer.probe:
+                self._probed[number] = probe = self._network.send(connection, transfer.probe)
                 self._probes[probe] = number
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
