@@ -43,7 +43,7 @@ EVALUATE_EVERY = (1700, 2500)
 QUEUE, ACKNOWLEDGEMENTS = f"{LEAST_FLOW_QUEUE_FRAMES} packets", 0.6
 """Of a flow at each link, and for each full frame; `dlion calibrate network` has counted 0.55 to 0.62."""
 PER_MESSAGE = "2 ms"
-"""Of a node's own time; `dlion calibrate node` has measured 1.3 ms for 38 kB and 3.0 ms for the model's 407 kB."""
+"""Of a node's own time; `dlion calibrate compute` has measured 1.3 ms for 38 kB and 3.0 ms for the model's 407 kB."""
 PERIOD = (3, 6)
 """Iterations between the exchanges of systems that work alone meanwhile, so that at least four come about."""
 

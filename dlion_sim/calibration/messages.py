@@ -15,8 +15,9 @@ from dlion_sim.results import Run
 from dlion_sim.scenario import DURATION, Cluster, Scenario
 from dlion_sim.scenario.workload import ComputeTime
 
-_FACTOR, _LEAST_SECONDS = 3.0, 0.05
-"""Computations are paced to this multiple of what they take, or at least so long: both nodes end theirs at once."""
+_FACTOR, _LEAST_SECONDS = 3.0, 0.3
+"""Computations are paced to this multiple of what they take, or at least so long: both nodes end theirs at once, after
+a rest as in iterations over a WAN. A virtual machine's memory may be slow after it."""
 _SECONDS, _FEWEST, _MOST = 5.0, 8, 60
 """Time and numbers of iterations."""
 
