@@ -64,8 +64,8 @@ class Flows(Model):
     """Acknowledgements for each full frame, in the opposite direction. The default is RFC 1122's; not with LV08, which
     has its own."""
     queue: Annotated[QueueSize, Field(ge=0)] = 0.0
-    """Size of a connection's queue behind its sender's NIC, which is full while the rest of its route is slower; by
-    default none. Only without a model of TCP."""
+    """Size of a connection's queue before the tightest link of its route; by default none. Only without a model of
+    TCP."""
 
 
 class Packets(Model):

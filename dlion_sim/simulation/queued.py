@@ -1,14 +1,16 @@
 """Connections whose last bytes wait in the network, as TCP fills the queue before a bottleneck.
 
 When the last bytes of a message wait there, its sender's NIC is free for other messages already. The queue of a
-connection is behind the first link of its route, the sender's NIC. It fills up while that link is faster than the rest
-of the route, and is drained while it is slower. So a connection is one of
+connection is before the tightest link of its route. It fills up while the links before it are faster than the rest of
+the route, and is drained while they are slower. So a connection is one of
 
 - *joint*: one flow over the whole route, beside a queue that stays empty, or full;
-- *apart*: a flow over the first link and one over the rest, with a queue that grows or shrinks.
+- *apart*: a flow over the links before the queue and one over the rest, with a queue that grows or shrinks.
 
-One that is apart becomes joint when its queue is empty or full, and apart again when the first link could carry more
-than the rest takes from an empty queue, or the rest more than what comes into a full one.
+One that is apart becomes joint when its queue is empty or full. It is apart again when the links before the tightest
+one could carry more than that takes from an empty queue, or the rest more than what comes into a full one. If a link
+beyond the queue becomes the tightest, and those in between could carry more, the queue moves there: what waits has yet
+to cross those in between, and for simplicity those before once more.
 
 Not modelled: that windows must grow before they fill a queue, and shrink after a loss.
 """
@@ -59,6 +61,7 @@ _REVIEWED = np.dtype(
         ("mode", np.int8),
         ("flows", np.int64, 2),  # if joint or apart: the numbers of those out and on
         ("links", np.int64, LONGEST_ROUTE),  # of the route; the last one again where it is shorter
+        ("queue", np.int64),  # the place in the route of the link before which bytes wait
         ("backlog", np.float64),  # if apart: bytes in the queue when both flows will have ended
         ("since", np.float64),  # if apart: since when
         ("due", np.float64),  # if apart: when the queue will be full or empty
@@ -118,6 +121,13 @@ class QueuedConnection:
     def backlog(self) -> float:
         """Bytes that waited in the queue when the present flows began."""
         return sum(each.remaining for each in self.messages) - self.unsent
+
+    @property
+    def not_arrived(self) -> float:
+        """Bytes of the message being sent, and of its probe, that had yet to arrive when the present flows began."""
+        last = self.messages[-1]
+        before = self.messages[-2].remaining if last.is_probe and len(self.messages) > 1 else 0.0
+        return before + last.remaining
 
     @property
     def is_sending(self) -> bool:
@@ -201,6 +211,7 @@ class QueuedConnections:
         if place == len(self._reviewed):
             self._reviewed = np.concatenate([self._reviewed, np.zeros_like(self._reviewed)])
         links = self._routes(name)[0]
+        self._reviewed["queue"][place] = min(1, len(links) - 1)
         self._reviewed["links"][place] = [*links, *[links[-1]] * (LONGEST_ROUTE - len(links))]
         connection = self._connections[name] = QueuedConnection(name, place)
         self._at.append(connection)
@@ -231,16 +242,17 @@ class QueuedConnections:
     def _go(self, connection: QueuedConnection, mode: Mode) -> None:
         """Begin the flows of a connection with messages that have not arrived."""
         route, return_route = self._routes(connection.name)
+        queue = int(self._reviewed["queue"][connection.place])
         unsent, remaining = connection.unsent, connection.messages[0].remaining
         if not connection.is_sending:
             mode = Mode.SETTLED
-            connection.on = self._begin(connection, remaining, route[1:] or route, return_route)
+            connection.on = self._begin(connection, remaining, route[queue:], return_route)
         elif mode is not Mode.APART or len(route) == 1:
             mode = mode if len(route) > 1 else Mode.SETTLED
             connection.on = connection.out = self._begin(connection, min(unsent, remaining), route, return_route)
         else:
-            connection.out = self._begin(connection, unsent, route[:1], ())
-            connection.on = self._begin(connection, remaining, route[1:], return_route)
+            connection.out = self._begin(connection, unsent, route[:queue], ())
+            connection.on = self._begin(connection, remaining, route[queue:], return_route)
             later = sum(each.remaining for each in connection.messages) - remaining
             self._reviewed["backlog"][connection.place] = later
             self._reviewed["since"][connection.place] = self._event_queue.now
@@ -279,25 +291,39 @@ class QueuedConnections:
             self._go(connection, mode)
 
     def _review(self) -> None:
-        """After each computation of rates: take apart what is no longer joint, and plan what will be joint next."""
+        """After each computation of rates: take apart what is no longer joint, move queues to links that have become
+        the tightest, and plan what will be joint next."""
         mode = self._reviewed["mode"][: len(self._at)]
-        joint = np.flatnonzero((mode == Mode.EMPTY) | (mode == Mode.FULL))
-        apart = np.flatnonzero(mode == Mode.APART)
-        for place in self._unequal(joint):
-            self._halt(self._at[place])
-            self._go(self._at[place], Mode.APART)
-        self._plan(apart)
+        unequal = self._unequal(np.flatnonzero(mode != Mode.SETTLED))
+        unchanged = np.setdiff1d(np.flatnonzero(mode == Mode.APART), list(unequal))
+        for place, queue in unequal.items():
+            connection = self._at[place]
+            self._halt(connection)
+            if queue > self._reviewed["queue"][place]:
+                connection.unsent = min(connection.unsent + connection.backlog, connection.not_arrived)
+            self._reviewed["queue"][place] = queue
+            self._go(connection, Mode.APART)
+        self._plan(unchanged)
 
-    def _unequal(self, joint: npt.NDArray[np.int64]) -> list[int]:
-        """Those of which the first link could carry more, if the queue is empty, or the rest, if it is full."""
-        if not len(joint):
-            return []
-        levels = self._network.levels(self._reviewed["links"][joint])
-        is_empty = self._reviewed["mode"][joint] == Mode.EMPTY
-        most = np.where(is_empty, levels[:, 0], levels[:, 1:].min(axis=1))
-        rates, _ = self._network.pace(self._reviewed["flows"][joint, 1])
-        unequal: list[int] = joint[most > (1 + _SAME) * rates].tolist()
-        return unequal
+    def _unequal(self, places: npt.NDArray[np.int64]) -> dict[int, int]:
+        """Which of the connections at these places go apart or have a queue that moves, and before which link of their
+        route it will be."""
+        if not len(places):
+            return {}
+        reviewed = self._reviewed[places]
+        mode, queue = reviewed["mode"], reviewed["queue"]
+        levels = self._network.levels(reviewed["links"])
+        rates = (1 + _SAME) * self._network.pace(reviewed["flows"][:, 1])[0]
+        first = np.where(mode == Mode.EMPTY, 0, queue)
+        link = np.arange(LONGEST_ROUTE)
+        behind = np.where(link >= first[:, None], levels, np.inf)
+        tightest = behind.argmin(axis=1)
+        between = np.where(link < tightest[:, None], behind, np.inf).min(axis=1)
+        is_held = behind.min(axis=1) <= rates
+        moves = is_held & (tightest > first) & (between > rates)
+        changes = moves | (~is_held & (mode == Mode.FULL))
+        target = np.where(moves, tightest, queue)
+        return dict(zip(places[changes].tolist(), target[changes].tolist(), strict=True))
 
     def _plan(self, apart: npt.NDArray[np.int64]) -> None:
         """Plan when the queues of those that are apart are full or empty."""

@@ -81,7 +81,7 @@ class TcpModel:
     slow_start: SlowStart | None = None
     """Without it, a window is of its largest size from the first byte on."""
     queue: float = 0.0
-    """So many bytes on links of each connection wait behind the first link of a route if the rest is slower."""
+    """So many bytes on links of each connection wait before the tightest link of its route."""
 
     @classmethod
     def of(cls, network: Network) -> TcpModel:

@@ -145,6 +145,33 @@ def test_a_queue_fills_up_behind_an_outage():
     assert arrived == pytest.approx([1.029, 1.059])
 
 
+def two_clouds(here, there, path):
+    """With a path of so many MB/s."""
+    clouds = [{"name": name, "workers": own, "lan": {"rtt": "0 s"}} for name, own in (("a", here), ("b", there))]
+    paths = [{"between": ["a", "b"], "bandwidth": f"{8 * path} Mbps", "rtt": "0 s"}]
+    return {"clouds": clouds, "wan": {"paths": paths}}
+
+
+def with_slow_receiver(down):
+    """Two fast senders, 2 MB/s to another cloud, and there a receiver that is slow and a fast one."""
+    return two_clouds([machine(10, 10)] * 2, [machine(10, down), machine(10, 10)], 2)
+
+
+def test_what_waits_for_a_slow_receiver_has_taken_its_share_of_the_path():
+    """A receiver takes 0.5 MB/s; until 36 kB wait for it, for 72 ms, the path carries 1 MB/s of each."""
+    world = QueuedWorld(with_slow_receiver(0.5)).run((0, 2, 200e3), (1, 3, 200e3))
+    assert world.times(2) == ([pytest.approx((200e3 - QUEUE) / 5e5)], [pytest.approx(0.4)])
+    assert world.times(3)[1] == [pytest.approx(0.072 + 128e3 / 1.5e6)]
+
+
+def test_a_queue_moves_to_a_link_that_becomes_the_tightest():
+    """Both queues are full before the path. From 0.1 s on a receiver takes 0.5 MB/s only, and what waits moves on."""
+    slow = {"steps": {"0 s": "80 Mbps", "100 ms": "4 Mbps"}}
+    world = QueuedWorld(with_slow_receiver(slow)).run((0, 2, 300e3), (1, 3, 300e3))
+    assert world.times(2) == ([pytest.approx(0.1 + 164e3 / 5e5)], [pytest.approx(0.5)])
+    assert world.times(3)[1] == [pytest.approx(0.172 + 128e3 / 1.5e6)]
+
+
 def test_a_network_whose_messages_wait_for_ever_is_stuck():
     world = QueuedWorld(lan(machine(10, 10), machine(10, {"steps": {"0 s": "80 Mbps", "1 ms": "0 bps"}})))
     world.transport.send(1, parcel(0, 20e3))
@@ -222,11 +249,14 @@ parcels = st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(100.0, 300e3
     machines=st.lists(st.tuples(speeds, speeds), min_size=4, max_size=4),
     messages=st.lists(parcels, min_size=1, max_size=12),
     queue=st.sampled_from([10 * FRAME, QUEUE, 1e9]),
+    path=st.none() | speeds,
 )
-def test_queues_keep_order_and_hold_no_more_than_fits(machines, messages, queue):
+def test_queues_keep_order_and_hold_no_more_than_fits(machines, messages, queue, path):
     """All messages arrive, in the order in which they left. When one has left, what waits fits into the queue, give or
-    take a frame. No NIC is faster than it is."""
-    world = QueuedWorld(lan(*(machine(*each) for each in machines)), replace(QUEUED, queue=queue))
+    take a frame. No NIC is faster than it is, nor a path between two machines and the others, if there is one."""
+    workers = [machine(*each) for each in machines]
+    cluster = lan(*workers) if path is None else two_clouds(workers[:2], workers[2:], path)
+    world = QueuedWorld(cluster, replace(QUEUED, queue=queue))
     waiting = []
     note = world.transport._listener.sent
 
@@ -253,3 +283,7 @@ def test_queues_keep_order_and_hold_no_more_than_fits(machines, messages, queue)
         received = sum(size for _, receiver, size in messages if receiver == number)
         last_arrived = max((time for _, receiver, time in world.delivered if receiver == number), default=0.0)
         assert received <= down * MB * last_arrived * (1 + 1e-6) + len(messages)
+    if path is not None:
+        across = [size for sender, receiver, size in messages if sender < 2 <= receiver]
+        last = max((time for each, to, time in world.delivered if each.sender < 2 <= to), default=0.0)
+        assert sum(across) <= path * MB * last * (1 + 1e-6) + len(messages)
