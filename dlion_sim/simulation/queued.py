@@ -294,16 +294,16 @@ class QueuedConnections:
         """After each computation of rates: take apart what is no longer joint, move queues to links that have become
         the tightest, and plan what will be joint next."""
         mode = self._reviewed["mode"][: len(self._at)]
-        unequal = self._unequal(np.flatnonzero(mode != Mode.SETTLED))
-        unchanged = np.setdiff1d(np.flatnonzero(mode == Mode.APART), list(unequal))
-        for place, queue in unequal.items():
+        stays_apart = mode == Mode.APART
+        for place, queue in self._unequal(np.flatnonzero(mode != Mode.SETTLED)).items():
+            stays_apart[place] = False
             connection = self._at[place]
             self._halt(connection)
-            if queue > self._reviewed["queue"][place]:
+            if queue > self._reviewed["queue"][place]:  # What waits has yet to cross the links in between.
                 connection.unsent = min(connection.unsent + connection.backlog, connection.not_arrived)
             self._reviewed["queue"][place] = queue
             self._go(connection, Mode.APART)
-        self._plan(unchanged)
+        self._plan(np.flatnonzero(stays_apart))
 
     def _unequal(self, places: npt.NDArray[np.int64]) -> dict[int, int]:
         """Which of the connections at these places go apart or have a queue that moves, and before which link of their
