@@ -22,7 +22,7 @@ from typing import Protocol
 
 from dlion_sim.live.connection import WEIGHTS_TOS, tos_of_priority
 from dlion_sim.scenario import Packets
-from dlion_sim.scenario.network import FULL_FRAME
+from dlion_sim.scenario.network import BURST_SECONDS, FULL_FRAME
 
 Flow = tuple[str, str]
 """All that goes from one IP address to another; weights are a flow of their own."""
@@ -32,9 +32,8 @@ _QUEUE_SECONDS, _LEAST_QUEUE_FRAMES = 0.020, 12
 runs into timeouts."""
 _FLOW_QUEUE_SECONDS, LEAST_FLOW_QUEUE_FRAMES = 0.010, 24
 """Of a flow's own: in longer ones, flows that are slower further on take more of this link than they can use."""
-_BURST_SECONDS = 0.002
-"""What may leave at once after a pause. Kernel timers on a busy machine are late by less."""
 LEAST_BURST_FRAMES = 2
+"""What may leave at once after a pause."""
 _LEAST_BPS = 8000.0
 """What an outage lets through: a frame every 1.5 s, so that what waits goes on soon after it."""
 _OWN_BPS = 80.0
@@ -194,7 +193,7 @@ def _rate(bps: float) -> int:
 
 
 def _burst(bps: float) -> int:
-    return max(LEAST_BURST_FRAMES * FULL_FRAME, round(_rate(bps) / 8 * _BURST_SECONDS))
+    return max(LEAST_BURST_FRAMES * FULL_FRAME, round(_rate(bps) / 8 * BURST_SECONDS))
 
 
 def _queue(bps: float) -> int:

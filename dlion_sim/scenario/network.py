@@ -12,6 +12,8 @@ from dlion_sim.scenario.units import Duration, QueueSize, Size
 
 SEGMENT, FULL_FRAME = 1448, 1514
 """Bytes of TCP's stream, with timestamps, in a full Ethernet frame with IPv4, and of that frame."""
+BURST_SECONDS = 0.002
+"""A token bucket holds at least what its link carries in this time: timers of hosts are late by less."""
 Window = Annotated[Size, Field(ge=SEGMENT)]
 """Bytes: a segment or more."""
 
@@ -66,6 +68,9 @@ class Flows(Model):
     queue: Annotated[QueueSize, Field(ge=0)] = 0.0
     """Size of a connection's queue before the tightest link of its route; by default none. Only without a model of
     TCP."""
+    burst: Annotated[QueueSize, Field(ge=0)] = 0.0
+    """Size of the token bucket, with queues: bytes that a link passes at once after a pause. It holds at least what the
+    link carries in 2 ms; by default there is none."""
 
 
 class Packets(Model):
@@ -123,6 +128,8 @@ class Network(Model):
             raise RuleError(f"{self.tcp.kind} is a model for flows", allowed="none, with model: packets", at=("tcp",))
         if isinstance(self.model, Flows) and self.model.queue and not isinstance(self.tcp, NoTcp):
             raise RuleError(f"does not go with {self.tcp.kind}", allowed="0 bytes, its default", at=("model", "queue"))
+        if isinstance(self.model, Flows) and self.model.burst and not self.model.queue:
+            raise RuleError("is for links with queues", allowed="0 bytes, its default", at=("model", "burst"))
         if isinstance(self.tcp, Lv08) and self.model != Flows():
             at = ("model", "acknowledgements")
             raise RuleError("does not go with lv08, which has its own", allowed="0.5, its default", at=at)

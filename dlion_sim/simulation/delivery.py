@@ -63,6 +63,7 @@ class Transport:
                 event_queue,
                 self._network,
                 tcp.queue,
+                tcp.burst,
                 routes=self._routes,
                 left=self._leave,
                 arrived=self._arrive,

@@ -12,6 +12,9 @@ one could carry more than that takes from an empty queue, or the rest more than 
 beyond the queue becomes the tightest, and those in between could carry more, the queue moves there: what waits has yet
 to cross those in between, and for simplicity those before once more.
 
+Links may be token buckets, which fill up while their links are not full. The first bytes of a message that finds those
+of its route filled pass at once.
+
 Not modelled: that windows must grow before they fill a queue, and shrink after a loss.
 """
 
@@ -29,7 +32,7 @@ import numpy.typing as npt
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel
-from dlion_sim.scenario.network import FULL_FRAME
+from dlion_sim.scenario.network import BURST_SECONDS, FULL_FRAME
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.progressive_filling import LONGEST_ROUTE
@@ -39,6 +42,8 @@ Name = tuple[int, int, Channel]
 Route = Sequence[int]
 _NOTHING = 0.5
 """Bytes: less than that is a rounding error."""
+_LEAST = 1.0
+"""Bytes of a message that do not pass at once, so that it takes a flow."""
 _SAME = 1e-6
 """Rates that differ by less, relatively, are the same."""
 _ROOM = 64
@@ -89,12 +94,9 @@ class Undelivered:
     """Bytes on links that had yet to arrive when the present flows began."""
     left: float = math.inf
     """When its last byte left the sender."""
-    measured: float = 1.0
-    """The message's part of the bytes that are timed; of a probe, which has no other, below 1."""
-
-    @property
-    def is_probe(self) -> bool:
-        return self.measured < 1
+    share: float = 1.0
+    """The message's bytes over those that are timed: with its probe, without what passed at once."""
+    is_probe: bool = False
 
 
 @dataclass(eq=False)
@@ -135,7 +137,7 @@ class QueuedConnection:
 
 
 class QueuedConnections:
-    """Connections by name, with a queue of `size` bytes each, over the links of a network.
+    """Connections by name, with a queue of `size` bytes each, over links of a network with buckets of `burst` bytes.
 
     Each sends one message at a time, over `routes` there and back. `left` is called with its name when the message's
     last byte has left the sender, and `arrived` when it has arrived; so is `timed`, with the seconds that links took
@@ -147,6 +149,7 @@ class QueuedConnections:
         event_queue: EventQueue,
         network: FlowNetwork,
         size: float,
+        burst: float = 0.0,
         *,
         routes: Callable[[Name], tuple[Route, Route]],
         left: Callable[[Name], None],
@@ -156,6 +159,9 @@ class QueuedConnections:
         self._event_queue = event_queue
         self._network = network
         self._size = size
+        self._burst = burst
+        self._emptied = np.full(len(network.bytes_per_second), -math.inf)
+        """When the bucket of each link last became empty (s)."""
         self._routes = routes
         self._left = left
         self._arrived = arrived
@@ -175,11 +181,13 @@ class QueuedConnections:
         connection = self._connections.get(name) or self._open(name)
         self._halt(connection)
         backlog = connection.backlog
-        connection.unsent = size
-        connection.messages.append(Undelivered(transfer, size))
-        if connection.is_new and probe:
-            connection.unsent += probe
-            connection.messages.append(Undelivered(transfer, probe, measured=size / (size + probe)))
+        remaining = max(_LEAST, size - self._at_once(connection)) if self._burst else size
+        follows = probe if connection.is_new else 0.0
+        connection.unsent = remaining + follows
+        share = size / connection.unsent
+        connection.messages.append(Undelivered(transfer, remaining, share=share))
+        if follows:
+            connection.messages.append(Undelivered(transfer, follows, share=share, is_probe=True))
         connection.is_new = False
         joint = Mode.EMPTY if not backlog else Mode.FULL if backlog > self._size - _NOTHING else None
         self._go(connection, joint or Mode.APART)
@@ -216,6 +224,17 @@ class QueuedConnections:
         connection = self._connections[name] = QueuedConnection(name, place)
         self._at.append(connection)
         return connection
+
+    def _at_once(self, connection: QueuedConnection) -> float:
+        """Take the bytes that a message may send at once from the buckets of its route."""
+        links = self._reviewed["links"][connection.place]
+        now = self._event_queue.now
+        slowest: float = min(self._network.bytes_per_second[link] for link in links)
+        if not slowest or np.isfinite(self._network.levels(links)).any():
+            return 0.0
+        since = now - float(self._emptied[links].max())
+        self._emptied[links] = now
+        return min(since * slowest, max(self._burst, BURST_SECONDS * slowest))
 
     def _moved(self, flow: Flow) -> float:
         """The bytes that a flow has carried."""
@@ -286,7 +305,8 @@ class QueuedConnections:
         if has_arrived and not has_probe:
             seconds = now - max(first.transfer.began, connection.arrived)
             connection.arrived = now
-            self._timed(first.transfer, seconds * first.measured, first.left)
+            self._emptied[self._reviewed["links"][connection.place]] = now
+            self._timed(first.transfer, seconds * first.share, first.left)
         if connection.messages and connection.on is None:
             self._go(connection, mode)
 

@@ -28,6 +28,8 @@ _ACKNOWLEDGEMENT = 66
 """Bytes of an acknowledgement's frame."""
 _LEAST_TIMEOUT = 0.2
 """Seconds that Linux adds to a round trip before it considers a segment lost."""
+_FILLED = 0.75
+"""The mean part of a queue that Reno's window fills: a loss halves it, then it grows evenly until the queue is full."""
 _LEAST_PART = 0.5
 """Bytes: less than that is a rounding error, and gets no round."""
 _WEIGHT, _LEAST_SECONDS = 2**16, 1e-6
@@ -82,13 +84,17 @@ class TcpModel:
     """Without it, a window is of its largest size from the first byte on."""
     queue: float = 0.0
     """So many bytes on links of each connection wait before the tightest link of its route."""
+    burst: float = 0.0
+    """Bytes in the token bucket of a link, with queues; 0 if it has none."""
 
     @classmethod
     def of(cls, network: Network) -> TcpModel:
         framing = Framing.of_segments(network.model.acknowledgements) if isinstance(network.model, Flows) else TCP
         match tcp := network.tcp:
+            case NoTcp() if isinstance(network.model, Flows):
+                return cls(framing, queue=_FILLED * network.model.queue, burst=network.model.burst)
             case NoTcp():
-                return cls(framing, queue=network.model.queue if isinstance(network.model, Flows) else 0.0)
+                return cls(framing)
             case Lv08():
                 fitted = Framing(1 / tcp.bandwidth_factor, _LV08_CROSS_TRAFFIC)
                 return cls(fitted, tcp.latency_factor, tcp.window, tcp.sharing_size)
