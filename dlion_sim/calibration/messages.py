@@ -44,8 +44,9 @@ def time_messages(scenario: Scenario, seconds: float, device: Device = "auto") -
 
 
 def of_iterations(run: Run) -> float:
-    """The median by which an iteration is longer than its computation (s), without each worker's first one."""
+    """By how much an iteration is longer than its computation (s), without the first one: the mean over the workers, as
+    the one that waits in an iteration does not in the next; the median over iterations."""
     longer: list[pd.Series] = []
-    for _, own in run.iterations().groupby("worker"):
+    for _, own in run.iterations().set_index("iteration").groupby("worker"):
         longer.append((own["virtual_time"].diff() - own["compute_seconds"]).iloc[1:])
-    return max(0.0, float(pd.concat(longer).median()))
+    return max(0.0, float(pd.concat(longer, axis=1).mean(axis=1).median()))
