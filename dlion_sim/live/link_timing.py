@@ -42,11 +42,11 @@ class Acknowledged(NamedTuple):
 
 @dataclass(frozen=True)
 class Delivery:
-    """A message on its way: `size` bytes from a `position` in the connection's stream on, some of them a `probe`."""
+    """A message on its way: `size` bytes from a `position` in the connection's stream on, `extra` ones included."""
 
     position: int
     size: int
-    probe: int
+    extra: int
     began: float
 
 
@@ -61,12 +61,12 @@ class Meter:
         self._all_delivered = 0.0
         """When the previous message was delivered."""
 
-    def begin(self, size: int, probe: int = 0) -> Delivery:
-        """Call before sending each message of `size` bytes, and nothing else but `probe` bytes right after it.
+    def begin(self, size: int, extra: int = 0) -> Delivery:
+        """Call before sending each message of `size` bytes, and nothing else but `extra` bytes around it.
 
-        These improve the measurement.
+        These improve the measurement: a message takes its part of the time that they take together.
         """
-        delivery = Delivery(self._position, size + probe, probe, time.monotonic())
+        delivery = Delivery(self._position, size + extra, extra, time.monotonic())
         self._position += delivery.size
         return delivery
 
@@ -80,10 +80,10 @@ class Meter:
         Raises PeerError if for `timeout` seconds nothing more is acknowledged.
         """
         seconds = await self._seconds(delivery, timeout)
-        return seconds * (1 - delivery.probe / delivery.size)
+        return seconds * (1 - delivery.extra / delivery.size)
 
     async def _seconds(self, delivery: Delivery, timeout: float) -> float:
-        """For the message and its probe."""
+        """For the message and all that is sent with it."""
         since = max(delivery.began, self._all_delivered)
         known, changed = 0, time.monotonic()
         first: tuple[int, float] | None = None

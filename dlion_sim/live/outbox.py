@@ -127,10 +127,10 @@ class Outbox:
         """Send a frame, and with it a probe where the link needs one; all but control until it has left."""
         probes = self._probes(payload.length)
         self._unknown = False
-        size = frame_bytes(payload)
-        delivery = self._meter.begin(size, probes * frame_bytes(_PROBE))
+        overhead = frame_bytes(payload) - payload.length
+        delivery = self._meter.begin(payload.length, overhead + probes * frame_bytes(_PROBE))
         if message is not None:
-            meter, overhead = self._meter, size - payload.length
+            meter = self._meter
             self._head = Transfer(self._peer, message, self._hub.now), lambda: meter.delivered(delivery) - overhead
         await self._connection.send(kind, payload, timeout=self._timeout)
         for _ in range(probes):

@@ -13,10 +13,10 @@ from dlion_sim.scenario.network import SEGMENT
 SIZE, SIP = 400_000, 4_000
 
 
-async def delivered(drink_every: float | None, *, probe: int = 0, timeout: float = 60.0) -> tuple[float, float]:
+async def delivered(drink_every: float | None, *, extra: int = 0, timeout: float = 60.0) -> tuple[float, float]:
     """The seconds that a message takes, and those that its reader took, who takes a sip every so often.
 
-    Of all that is sent, `probe` bytes are no part of the message.
+    Of all that is sent, `extra` bytes are no part of the message.
     """
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
@@ -35,7 +35,7 @@ async def delivered(drink_every: float | None, *, probe: int = 0, timeout: float
                 return time.monotonic() - began
 
             meter = Meter(sender)
-            delivery = meter.begin(SIZE - probe, probe)
+            delivery = meter.begin(SIZE - extra, extra)
             drinking = asyncio.create_task(drink()) if drink_every is not None else None
             # This machine's buffers take it whole at once, which tells nothing.
             assert sender.send(bytes(SIZE)) == SIZE
@@ -46,7 +46,7 @@ async def delivered(drink_every: float | None, *, probe: int = 0, timeout: float
 @pytest.mark.parametrize("size", [SIZE, 1000], ids=["long", "short"])
 def test_a_message_takes_as_long_as_its_link_whatever_the_buffers_here_hold(size):
     """A short one takes its part of the time that it takes with a probe."""
-    seconds, drinking = asyncio.run(delivered(0.005, probe=SIZE - size))
+    seconds, drinking = asyncio.run(delivered(0.005, extra=SIZE - size))
     assert seconds > 0.5 * drinking * size / SIZE
 
 

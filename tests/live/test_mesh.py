@@ -195,6 +195,21 @@ async def test_a_short_first_message_is_followed_by_probes(first, probed):
         assert len(arrived_at(puppet.incoming[Channel.DATA])) == carried
 
 
+async def test_a_short_message_takes_the_time_of_its_own_bytes(monkeypatch):
+    """Bandwidths are a message's bytes over its time: headers and encryption, half of a short one, take none of it."""
+
+    async def seconds(meter, delivery, timeout):
+        return delivery.size / 1e6
+
+    monkeypatch.setattr(Meter, "_seconds", seconds)
+    async with mesh(2) as (nodes, inboxes):
+        for message in (NONE, SOME):  # with a probe, and without
+            nodes[0].send(1, message)
+        await until(lambda: len(inboxes[0].timings) == 2)
+        for _, message, took in inboxes[0].timings:
+            assert took == pytest.approx(message.size / 1e6)
+
+
 def misbehaviour(of):
     """What becomes of a peer that behaves like that: why it was dropped."""
 
