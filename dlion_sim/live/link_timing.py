@@ -42,11 +42,11 @@ class Acknowledged(NamedTuple):
 
 @dataclass(frozen=True)
 class Delivery:
-    """A message on its way: `size` bytes from a `position` in the connection's stream on, `extra` ones included."""
+    """A message on its way: `size` bytes from a `position` in the connection's stream on, `own` ones its own."""
 
     position: int
     size: int
-    extra: int
+    own: int
     began: float
 
 
@@ -61,17 +61,17 @@ class Meter:
         self._all_delivered = 0.0
         """When the previous message was delivered."""
 
-    def begin(self, size: int, extra: int = 0) -> Delivery:
-        """Call before sending each message of `size` bytes, and nothing else but `extra` bytes around it.
+    def begin(self, own: int, extra: int = 0) -> Delivery:
+        """Call before sending each message, of its `own` bytes and `extra` ones around it, and nothing else.
 
-        These improve the measurement: a message takes its part of the time that they take together.
+        The message takes its part of the time that both take: so a link's rate is not underestimated for short ones.
         """
-        delivery = Delivery(self._position, size + extra, extra, time.monotonic())
+        delivery = Delivery(self._position, own + extra, own, time.monotonic())
         self._position += delivery.size
         return delivery
 
     def delivered(self, delivery: Delivery) -> int:
-        """The number of a message's bytes that are known to have arrived."""
+        """How many of a delivery's bytes are known to have arrived, or more if others followed."""
         return max(0, self._acknowledged().size - delivery.position)
 
     async def seconds(self, delivery: Delivery, *, timeout: float) -> float:
@@ -80,7 +80,7 @@ class Meter:
         Raises PeerError if for `timeout` seconds nothing more is acknowledged.
         """
         seconds = await self._seconds(delivery, timeout)
-        return seconds * (1 - delivery.extra / delivery.size)
+        return seconds * delivery.own / delivery.size
 
     async def _seconds(self, delivery: Delivery, timeout: float) -> float:
         """For the message and all that is sent with it."""
