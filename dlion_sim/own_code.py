@@ -7,7 +7,6 @@ import importlib
 import inspect
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,10 +14,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from dlion_sim.errors import InputError, OwnCodeError, did_you_mean
+from dlion_sim.own_sources import is_installed, is_ours, source_files
 
-_OURS = os.path.realpath(Path(__file__).parent)
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_INSTALLED = [os.path.realpath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
 _added: list[str] = []
 """What stands in `sys.path` for the reference that was looked up last."""
 
@@ -34,12 +32,12 @@ def module_of(reference: str) -> str:
 
 
 def digest(module: str) -> str:
-    """Of the source of a module that was imported; empty where there is none."""
-    return _digest(getattr(sys.modules[module], "__file__", None))
+    """Of the sources of a module that was imported and of what it imports from beside it; empty where there is none."""
+    return _digest(module, getattr(sys.modules[module], "__file__", None))
 
 
 def source_digest(reference: str, folder: str | None = None) -> str:
-    """Of the source that `referenced` would import, which is not imported here; empty where there is none."""
+    """The same of the module that `referenced` would import, which is not imported here."""
     places = [*(place for place in sys.path if place not in _added), *([folder] if folder else []), str(Path.cwd())]
     parts = module_of(reference).split(".")
     path: list[str] | None = None
@@ -53,11 +51,14 @@ def source_digest(reference: str, folder: str | None = None) -> str:
         )
         spec = next(filter(None, found), None)
         places = path = list(spec.submodule_search_locations or []) if spec else []
-    return _digest(spec.origin if spec and spec.has_location else None)
+    return _digest(module_of(reference), spec.origin if spec and spec.has_location else None)
 
 
-def _digest(file: str | None) -> str:
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
+def _digest(module: str, file: str | None) -> str:
+    if not file:
+        return ""
+    sources = filter(None, (source.read_bytes() for source in source_files(module, Path(file))))
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:16]
 
 
 def referenced(reference: str, path: str, folder: str | None = None) -> object:
@@ -147,7 +148,7 @@ def _own_error(error: Exception, references: Mapping[str, str]) -> OwnCodeError 
     modules = {path: sys.modules.get(module_of(reference)) for path, reference in references.items()}
     files = {path: os.path.realpath(getattr(module, "__file__", None) or "") for path, module in modules.items()}
     frames = traceback.extract_tb(error.__traceback__)
-    inside = next((number for number, frame in enumerate(frames) if _below(frame.filename, [_OURS])), len(frames))
+    inside = next((number for number, frame in enumerate(frames) if is_ours(frame.filename)), len(frames))
     own = [frame for frame in frames[inside:] if _is_own(frame.filename, files.values())]
     if not references or not (own or isinstance(error, SyntaxError)):
         return None
@@ -161,8 +162,4 @@ def _own_error(error: Exception, references: Mapping[str, str]) -> OwnCodeError 
 
 
 def _is_own(file: str, named: Collection[str]) -> bool:
-    return os.path.realpath(file) in named or not (file.startswith("<") or _below(file, [_OURS, *_INSTALLED]))
-
-
-def _below(file: str, folders: list[str]) -> bool:
-    return any(os.path.realpath(file).startswith(f"{folder}{os.sep}") for folder in folders)
+    return os.path.realpath(file) in named or not (file.startswith("<") or is_ours(file) or is_installed(file))

@@ -9,7 +9,8 @@ import dlion_sim
 
 ROOT = Path(dlion_sim.__file__).parent
 IO = {"asyncio", "multiprocessing", "random", "selectors", "simpy", "socket", "subprocess", "threading", "time"}
-LEAVES = {"__version__", "addresses", "errors", "files", "interrupts", "metric", "own_code", "streams", "yaml_text"}
+LEAVES = {"__version__", "addresses", "errors", "files", "interrupts", "metric", "streams", "yaml_text"}
+LEAVES |= {"own_code", "own_sources"}
 MAY_IMPORT = {
     "scenario": set(),
     "learning": set(),

@@ -91,8 +91,9 @@ def elsewhere(tmp_path, monkeypatch):
 
 def forget():
     """As in another process."""
-    for module in ("yonder", "colorsys", "further", "further.still", "further.still.beyond"):
-        sys.modules.pop(module, None)
+    for module in [*sys.modules]:
+        if module.partition(".")[0] in ("yonder", "colorsys", "further", "near"):
+            sys.modules.pop(module)
 
 
 def test_all_that_a_scenario_names_is_found_beside_it(elsewhere, monkeypatch):
@@ -213,3 +214,38 @@ def test_the_digest_of_a_module_below_folders_without_packages_is_taken_without_
     assert "further" not in sys.modules
     own_code.referenced("further.still.beyond:net", "workload.model", str(elsewhere))
     assert digest == own_code.digest("further.still.beyond")
+
+
+IMPORTS = ("from near import layers", "import near.layers", "from .layers import size", "from . import layers as sizes")
+
+
+@pytest.mark.parametrize("imports", IMPORTS)
+@pytest.mark.parametrize("package", [True, False])
+def test_the_digest_changes_with_what_the_module_imports_from_beside_it(elsewhere, imports, package):
+    folder = elsewhere / "near"
+    folder.mkdir()
+    if package:
+        (folder / "__init__.py").touch()
+    (folder / "model.py").write_text(f"{imports}\nnet = None\n")
+    (folder / "layers.py").write_text("import torch\ndef size():\n    from near.sizes import size\n")
+    (folder / "sizes.py").write_text("from . import model")
+    (folder / "unused.py").touch()
+
+    def digest() -> str:
+        return own_code.source_digest("near.model:net", str(elsewhere))
+
+    before = digest()
+    assert "near" not in sys.modules
+    own_code.referenced("near.model:net", "workload.model", str(elsewhere))
+    assert own_code.digest("near.model") == before
+    (folder / "unused.py").write_text("size = 2")
+    assert digest() == before
+    (folder / "sizes.py").write_text("size = 2")
+    assert digest() != before
+
+
+def test_the_digest_of_a_module_that_cannot_be_compiled_is_of_its_own_file(elsewhere):
+    (elsewhere / "near.py").write_text("import yonder\nnet = (")
+    digest = own_code.source_digest("near:net", str(elsewhere))
+    (elsewhere / "yonder.py").write_text("edited = True")
+    assert own_code.source_digest("near:net", str(elsewhere)) == digest != ""
