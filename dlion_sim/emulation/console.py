@@ -79,6 +79,8 @@ class _Console(CLI):  # type: ignore[misc]
 
     def run(self) -> None:
         """Run commands; Mininet's own method continues after Ctrl-C."""
+        # Without a terminal, `input` drops what a signal's handler raises while the prompt is written.
+        self.use_rawinput = self.stdin.isatty()
         self.cmdloop()
 
     def onecmd(self, line: str) -> bool:

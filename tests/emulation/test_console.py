@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from mininet.log import StreamHandlerNoNewline
 
-from dlion_sim.emulation.console import _signals
+from dlion_sim.emulation.console import _Console, _signals
 from dlion_sim.emulation.leftovers import remove_leftovers
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
@@ -142,6 +142,19 @@ def test_a_request_to_terminate_is_not_lost_where_mininet_prints():
     record = logging.makeLogRecord({"msg": "begun"})
     with _signals(), pytest.raises(SystemExit):
         StreamHandlerNoNewline(Asking()).emit(record)
+
+
+def test_a_signal_is_not_lost_while_the_prompt_is_written(monkeypatch):
+    class Asking(io.StringIO):
+        def flush(self):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(sys, "stdout", Asking())
+    monkeypatch.setattr(_Console, "readlineInited", True)  # It would write what was typed at the end of all tests.
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        with _signals(), pytest.raises(KeyboardInterrupt):
+            _Console({}, stdin=nothing)
 
 
 def test_nodes_to_start_are_for_the_console(monkeypatch, capsys):
