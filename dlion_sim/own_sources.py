@@ -11,8 +11,10 @@ from functools import lru_cache
 from importlib.util import resolve_name
 from pathlib import Path
 
+_KINDS = ("stdlib", "platstdlib", "purelib", "platlib")
 _OURS = os.path.realpath(Path(__file__).parent)
-_INSTALLED = [os.path.realpath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+_USER = sysconfig.get_paths(sysconfig.get_preferred_scheme("user"))
+_INSTALLED = [os.path.realpath(paths[kind]) for paths in (sysconfig.get_paths(), _USER) for kind in _KINDS]
 
 
 def is_ours(file: str | Path) -> bool:
@@ -26,39 +28,40 @@ def is_installed(file: str | Path) -> bool:
 
 
 def source_files(module: str, file: Path) -> list[Path]:
-    """A module's file, and of what it imports, at any depth, those below the same root; in the order of names.
+    """The files of a module and of the modules below the same root that it imports, at any depth; ordered by name.
 
-    The root is where Python would look to find the module. Imports are read, not followed by importing. What is
-    imported by other means than `import` is not seen; nor what a module that is installed imports.
+    The root is the folder from which the module is imported. Files are read, and nothing is imported, so that only
+    `import` statements are seen. An installed module, which may import hundreds, is its own file alone.
     """
-    root = file.parents[module.count(".") + _is_package(file)]
+    if is_installed(file):
+        return [file]
+    root = Path(*file.parts[: -1 - module.count(".") - _is_package(file)])
     files = {module: file}
-    unread = [] if is_installed(file) else [module]
+    unread = [module]
     while unread:
         name = unread.pop()
-        package = name if _is_package(files[name]) else name.rpartition(".")[0]
-        for imported in (module, *_imports(files[name].read_bytes(), package)):
-            for part in _packages(imported):
-                source = None if part in files else _source(root, part)
-                if source:
-                    files[part] = source
-                    unread.append(part)
+        for imported in _imports(files[name].read_bytes(), name, _is_package(files[name])):
+            source = None if imported in files else _source(root, imported)
+            if source:
+                files[imported] = source
+                unread.append(imported)
     return [files[name] for name in sorted(files)]
 
 
 @lru_cache(maxsize=1024)
-def _imports(source: bytes, package: str) -> list[str]:
-    """The names of all that may be modules among what a module in that package imports."""
-    names: list[str] = []
+def _imports(source: bytes, module: str, is_package: bool) -> list[str]:
+    """Names of a module, of what it imports, and of the packages of these; some are not of modules."""
+    names = [module]
     with suppress(SyntaxError, ValueError):  # A run will tell.
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Import):
                 names += [each.name for each in node.names]
             elif isinstance(node, ast.ImportFrom):
                 with suppress(ImportError):  # Beyond the topmost package.
+                    package = module if is_package else module.rpartition(".")[0]
                     base = resolve_name("." * node.level + (node.module or ""), package)
                     names += [f"{base}.{each.name}" for each in node.names]
-    return names
+    return list(dict.fromkeys(part for name in names for part in _packages(name)))
 
 
 def _packages(name: str) -> Iterator[str]:
@@ -68,7 +71,7 @@ def _packages(name: str) -> Iterator[str]:
 
 
 def _source(root: Path, name: str) -> Path | None:
-    """The file of a module of the user's own, or of something that is none: then None."""
+    """The file of a module of the user's own; None if the name is of anything else."""
     place = root.joinpath(*name.split("."))
     for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
         if file.is_file():

@@ -42,7 +42,7 @@ class Credentials:
 def run_digest(setting: Setting) -> bytes:
     """32 bytes that tell a run from that of any other scenario, seed, version of this program or code of one's own.
 
-    Where that code lies may differ from host to host.
+    Where that code lies may differ from host to host, if it is installed on all of them or on none.
     """
     scenario = dump(setting.scenario.model_copy(update={"modules": None}))
     return hashlib.sha256(f"{__version__}\n{setting.own_sources}\n{scenario}".encode()).digest()

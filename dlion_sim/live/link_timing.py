@@ -62,9 +62,9 @@ class Meter:
         """When the previous message was delivered."""
 
     def begin(self, own: int, extra: int = 0) -> Delivery:
-        """Call before sending each message, of its `own` bytes and `extra` ones around it, and nothing else.
+        """Call before each message is sent; with its `own` bytes nothing is but `extra` ones around it.
 
-        The message takes its part of the time that both take: so a link's rate is not underestimated for short ones.
+        It is attributed its part of the time that all take, lest the rate of a link be too low by short messages.
         """
         delivery = Delivery(self._position, own + extra, own, time.monotonic())
         self._position += delivery.size

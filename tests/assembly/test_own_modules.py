@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlion_sim import own_code
+from dlion_sim import own_code, own_sources
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
@@ -249,3 +249,11 @@ def test_the_digest_of_a_module_that_cannot_be_compiled_is_of_its_own_file(elsew
     digest = own_code.source_digest("near:net", str(elsewhere))
     (elsewhere / "yonder.py").write_text("edited = True")
     assert own_code.source_digest("near:net", str(elsewhere)) == digest != ""
+
+
+def test_the_digest_of_an_installed_module_is_of_its_own_file(elsewhere, monkeypatch):
+    monkeypatch.setattr(own_sources, "_INSTALLED", [str(elsewhere.resolve())])
+    (elsewhere / "near.py").write_text("import yonder\nnet = None")
+    digest = own_code.source_digest("near:net", str(elsewhere))
+    (elsewhere / "yonder.py").write_text("edited = True")
+    assert own_code.source_digest("near:net", str(elsewhere)) == digest
